@@ -1,0 +1,160 @@
+/**
+ * Communicators: a group of ranks, its deadline, its first error, its statistics.
+ *
+ * A communicator is created once and handed to each rank. Calls on one communicator are made in the
+ * same order on all ranks; that is the application's duty, and a breach is answered with MISMATCH.
+ * The first error that kills a communicator is recorded once for all its ranks: every rank that is
+ * inside a call gets that record, every other at its next call.
+ */
+#ifndef ZEROCOMM_COMM_H
+#define ZEROCOMM_COMM_H
+
+#include <zerocomm/types.h>
+
+ZC_BEGIN_DECLS
+
+/** One rank's handle on a group of ranks. */
+typedef struct zc_comm zc_comm;
+
+/** Options of a communicator. Zero in a member means its default. */
+typedef struct zc_comm_config {
+  size_t struct_size;
+  int64_t deadline_ns;  /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits */
+  int64_t spin_ns;      /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
+  const char *topology; /**< which ranks share a node, as "a:0-3 b:4-7"; default: all on one node */
+} zc_comm_config;
+
+/**
+ * Make a communicator whose ranks are threads of this process.
+ *
+ * Shape      comms: room for `ranks` handles; handle r is rank r's. Each is then used by one thread at a time.
+ * Errors     ARGUMENT: ranks not in 1..1024, topology text wrong (the text says where). NO_MEMORY.
+ * Threads    Any one thread makes all the handles; no rank needs to take part.
+ * Memory     One control segment of about 1 KiB a rank.
+ */
+ZC_API ZC_NODISCARD zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config *config, zc_comm **comms);
+
+/**
+ * Detach one rank, after its windows and engines. NULL is allowed.
+ *
+ * Local: waits for nobody but ranks that are copying from this rank's memory at this moment. Memory that
+ * others still use is freed by the last of them.
+ */
+ZC_API zc_status zc_comm_destroy(zc_comm *comm);
+
+/** Rank of this handle, 0 .. size - 1. */
+ZC_API zc_status zc_comm_rank(const zc_comm *comm, int32_t *rank);
+
+/** Number of ranks. */
+ZC_API zc_status zc_comm_size(const zc_comm *comm, int32_t *ranks);
+
+/** Index of the node that a rank is on, by order of appearance in the topology text. */
+ZC_API zc_status zc_comm_node(const zc_comm *comm, int32_t rank, int32_t *node);
+
+/**
+ * The status that killed the communicator, or ZC_OK. The text of the record becomes the last error.
+ *
+ * Threads    Always safe.
+ */
+ZC_API zc_status zc_comm_status(const zc_comm *comm);
+
+/**
+ * Kill the communicator: every rank's present or next call returns ABORTED, naming this rank.
+ *
+ * Local and O(ranks). Later errors do not replace the first.
+ * Threads    Always safe.
+ */
+ZC_API zc_status zc_comm_abort(zc_comm *comm);
+
+/** What was chosen for a communicator. */
+typedef struct zc_comm_info {
+  size_t struct_size;
+  int32_t ranks, rank, nodes;
+  int64_t deadline_ns;
+  int64_t spin_ns;
+  int32_t reproducible;   /**< results do not depend on schedule, bucket, partition */
+  const char *transport;  /**< "threads" */
+  const char *schedule;   /**< of the reductions: "direct" */
+} zc_comm_info;
+ZC_API zc_status zc_comm_get_info(const zc_comm *comm, zc_comm_info *info);
+
+/** What carries bytes from one rank to another. */
+typedef enum zc_link {
+  ZC_LINK_SELF = 0,    /**< a rank's own memory */
+  ZC_LINK_THREAD = 1,  /**< another rank of the same process */
+  ZC_LINK_HOST = 2,    /**< another process of the same node */
+  ZC_LINK_NETWORK = 3, /**< another node (also where the topology text only says so) */
+  ZC_LINK_COUNT_ = 4
+} zc_link;
+
+/** What the bytes of a call are for. */
+typedef enum zc_traffic {
+  ZC_TRAFFIC_DEFAULT = 0, /**< data */
+  ZC_TRAFFIC_DATA = 1,    /**< parameters and gradients */
+  ZC_TRAFFIC_CONTROL = 2  /**< norm, loss, agreement */
+} zc_traffic;
+
+/** Counters of one rank since its communicator was made or they were reset. */
+typedef struct zc_stats {
+  size_t struct_size;
+  uint64_t logical_bytes;         /**< data that the definition of each call makes this rank receive from others */
+  uint64_t control_logical_bytes; /**< the same for control traffic */
+  uint64_t moved_bytes[ZC_LINK_COUNT_];         /**< data moved by this rank, counted where a peer's memory is touched */
+  uint64_t control_moved_bytes[ZC_LINK_COUNT_]; /**< the same for control traffic */
+  uint64_t collectives; /**< collectives that completed */
+  uint64_t mismatches;  /**< calls that ended in MISMATCH */
+  uint64_t sleeps;      /**< waits that went to sleep */
+} zc_stats;
+
+/** Read the counters of this rank. Threads: always safe; counters of a running call may be partial. */
+ZC_API zc_status zc_comm_stats(const zc_comm *comm, zc_stats *stats);
+
+/** Set the counters of this rank to zero. */
+ZC_API zc_status zc_comm_stats_reset(zc_comm *comm);
+
+/** Bytes that this rank's communicator, windows and zc_mem_alloc hold now. */
+typedef struct zc_ledger {
+  size_t struct_size;
+  size_t control_bytes; /**< control segment (booked to rank 0) and words of windows */
+  size_t window_bytes;  /**< window memory that the library allocated */
+  size_t memory_bytes;  /**< zc_mem_alloc */
+  size_t total_bytes;   /**< the sum */
+} zc_ledger;
+ZC_API zc_status zc_comm_ledger(const zc_comm *comm, zc_ledger *ledger);
+
+/** Options of one wait. Zero in a member means its default. */
+typedef struct zc_wait_options {
+  size_t struct_size;
+  int64_t deadline_ns; /**< default: the communicator's; ZC_POLL: look once, AGAIN if not ready */
+  /** Names who is waited for, for the error text: writes a rank (or ZC_NONE) and a short text. May be NULL. */
+  void (*blame)(void *context, int32_t *rank, char *text, size_t capacity_bytes);
+  const char *label; /**< what is waited for, for the error text */
+} zc_wait_options;
+
+/** 1 if the wait is over, 0 if not, a negative zc_status to end it with that error. */
+typedef int (*zc_ready_fn)(void *context);
+
+/**
+ * Wait until `ready` says so: spin, then sleep. Wakes when any word of any window of this communicator changes.
+ *
+ * While it waits it makes progress for all engines of the process. When the deadline passes the communicator
+ * dies with TIMEOUT, and the text names whom `blame` names.
+ *
+ * Errors     TIMEOUT, the communicator's first error, or what `ready` returned.
+ * Threads    Any number of threads of a rank may wait at once. `ready` is called without any lock of the library.
+ */
+ZC_API zc_status zc_comm_wait(zc_comm *comm, zc_ready_fn ready, void *context, const zc_wait_options *options);
+
+/** Does some work if there is any, without waiting; called by every call that waits, from any thread. */
+typedef void (*zc_progress_fn)(void *context);
+typedef struct zc_progress zc_progress;
+
+/** Have `progress` called while any call of this process waits; work for it is announced by windows of `comm`. */
+ZC_API zc_status zc_progress_add(zc_comm *comm, zc_progress_fn progress, void *context, zc_progress **handle);
+
+/** Stop it; returns when no call of it runs. NULL is allowed. Must not be called from the function itself. */
+ZC_API zc_status zc_progress_remove(zc_progress *handle);
+
+ZC_END_DECLS
+
+#endif

@@ -1,0 +1,22 @@
+// Environment variables of the library: one table, and the only getenv in the project.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace zerocomm {
+
+struct Variable {
+  const char* name;
+  const char* unit;
+  const char* meaning;
+};
+
+// Every variable that the library reads, for printing.
+std::span<const Variable> variables();
+
+// A whole number from the environment, or nothing if the variable is unset. Throws Error(ARGUMENT) if it is not a number in range.
+std::optional<std::int64_t> integer_variable(const char* name, std::int64_t least, std::int64_t most);
+
+}  // namespace zerocomm

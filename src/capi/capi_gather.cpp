@@ -1,0 +1,81 @@
+// zc_gather of layout.h: one unit from the shards of all ranks, straight into the caller's tensors.
+#include "capi/guard.hpp"
+#include "capi/handles_layout.hpp"
+#include "comm/collective.hpp"
+#include "comm/native.hpp"
+
+#include <zerocomm/layout.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace {
+
+using namespace zerocomm;
+
+// How many elements of a use each rank owns. The cut runs through the block, so ranks own it in order.
+std::vector<std::size_t> owned_counts(const shard::Layout& layout, const shard::Use& use) {
+  const shard::Block& block = layout.blocks[use.block];
+  std::vector<std::size_t> counts;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(layout.ranks); ++rank) {
+    const std::size_t first = std::max(use.block_offset, rank * block.shard_count);
+    const std::size_t last = std::min(use.block_offset + use.in_tensor.count, (rank + 1) * block.shard_count);
+    counts.push_back(first < last ? last - first : 0);
+  }
+  return counts;
+}
+
+zc_status agree_on_unit(zc_comm& comm, const shard::Layout& layout, std::size_t unit, std::int64_t deadline_ns) {
+  comm::Collect what;
+  what.call.collective = static_cast<std::uint32_t>(comm::Collective::gather_unit);
+  what.call.count = unit;
+  what.call.counts_hash = layout.hash;
+  what.deadline_ns = deadline_ns;
+  return comm::run_collective(comm, what, nullptr);
+}
+
+}  // namespace
+
+zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const void* const* shards, void* const* full,
+                    const zc_coll_options* options) {
+  return capi::guard([&]() -> zc_status {
+    ZC_REQUIRE(comm != nullptr && layout != nullptr, ZC_ARGUMENT, "comm or layout is NULL");
+    const zc_coll_options theirs = capi::read_struct(options, "zc_coll_options");
+    ZC_REQUIRE(theirs.stream == nullptr, ZC_UNSUPPORTED, "rank %d: a stream was given, and this library was built for host memory only",
+               comm->rank());
+    ZC_REQUIRE(theirs.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled", comm->rank());
+    const shard::Layout& value = layout->value;
+    ZC_REQUIRE(value.ranks == comm->ranks(), ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d",
+               comm->rank(), value.ranks, comm->ranks());
+    ZC_REQUIRE(unit < value.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", comm->rank(), unit,
+               value.units.size());
+    const shard::Unit& wanted = value.units[unit];
+    for (const std::size_t index : wanted.uses) {
+      const shard::Use& use = value.uses[index];
+      if (use.stored != index || use.in_tensor.count == 0) continue;
+      ZC_REQUIRE(full != nullptr && full[use.position] != nullptr, ZC_ARGUMENT, "rank %d: full[%zu] (tensor %s) is NULL",
+                 comm->rank(), use.position, value.tensors[use.tensor].name.c_str());
+      const std::size_t buffer = value.blocks[use.block].buffer;
+      ZC_REQUIRE(shards != nullptr && shards[buffer] != nullptr, ZC_ARGUMENT, "rank %d: shards[%zu] is NULL", comm->rank(), buffer);
+    }
+    ZC_TRY(agree_on_unit(*comm, value, unit, theirs.deadline_ns));
+    comm::Options mine;
+    mine.deadline_ns = theirs.deadline_ns;
+    mine.traffic = theirs.traffic == ZC_TRAFFIC_CONTROL ? ZC_TRAFFIC_CONTROL : ZC_TRAFFIC_DATA;
+    for (const std::size_t index : wanted.uses) {
+      const shard::Use& use = value.uses[index];
+      if (use.stored != index || use.in_tensor.count == 0) continue;
+      const shard::Block& block = value.blocks[use.block];
+      const zc_dtype dtype = value.buffers[block.buffer].dtype;
+      const std::vector<std::size_t> counts = owned_counts(value, use);
+      const std::size_t own_first = std::max(use.block_offset, static_cast<std::size_t>(comm->rank()) * block.shard_count);
+      const std::size_t shard_offset =
+          counts[static_cast<std::size_t>(comm->rank())] == 0
+              ? block.shard_offset
+              : block.shard_offset + own_first - static_cast<std::size_t>(comm->rank()) * block.shard_count;
+      const auto* send = static_cast<const std::byte*>(shards[block.buffer]) + shard_offset * zc_dtype_bytes(dtype);
+      ZC_TRY(comm::all_gather(*comm, send, full[use.position], 0, counts.data(), dtype, mine));
+    }
+    return ZC_OK;
+  });
+}

@@ -1,0 +1,130 @@
+// The program zc: reads the command line, runs one command, and ends every failure with one line on stderr.
+#include "cli/failure.hpp"
+#include "cli/options.hpp"
+#include "cli/output.hpp"
+
+#include <zerocomm/version.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+namespace {
+
+using namespace zerocomm::cli;
+
+int end_badly(const std::string& text, Exit exit) {
+  std::string line = text.substr(0, text.find_last_not_of(" \n") + 1);
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20; }, ' ');
+  std::fprintf(stderr, "zc: %s\n", line.c_str());
+  return static_cast<int>(exit);
+}
+
+void add_cut(CLI::App& command, CutOptions& cut) {
+  command.add_option("-n,--ranks", cut.ranks, "Number of ranks")->required()->type_name("RANKS");
+  command.add_option("--align", cut.alignment_bytes, "Alignment of tensors and shards, a power of two (default 64)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
+  command.add_option("--bucket", cut.bucket_bytes, "Largest bucket of gradients (default 26214400)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
+  command.add_option("--persistent", cut.persistent_bytes, "Units up to this stay gathered in stage 3 (default: none)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
+}
+
+// The library takes 0 as "default"; on a command line 0 is a mistake.
+void check_cut(const CLI::App& command, const CutOptions& cut) {
+  if (cut.ranks < 1) throw Failure("-n " + std::to_string(cut.ranks) + ": at least 1 rank is needed", Exit::usage);
+  for (const char* name : {"--align", "--bucket"})
+    if (command.count(name) > 0 && command.get_option(name)->as<std::size_t>() == 0)
+      throw Failure(std::string(name) + " 0: at least 1 byte is needed", Exit::usage);
+  const std::size_t alignment = cut.alignment_bytes;
+  if ((alignment & (alignment - 1)) != 0)
+    throw Failure("--align " + std::to_string(alignment) + ": it must be a power of two", Exit::usage);
+}
+
+std::function<void()> add_layout(CLI::App& app, LayoutOptions& options) {
+  CLI::App* command = app.add_subcommand("layout", "Show how a model is cut: units, buffers, buckets, shards, padding");
+  command->add_option("MODEL", options.cut.model, "Model file")->required()->type_name("FILE");
+  add_cut(*command, options.cut);
+  command->add_option("--stage", options.stage, "ZeRO stage, 0 to 3")->required()->type_name("STAGE");
+  command->add_option("--rank", options.rank, "Show the shards of this rank alone")->type_name("RANK");
+  command->add_flag("--json", options.json, "Write JSON");
+  command->add_option("--output", options.output, "Write to this file")->type_name("FILE");
+  return [command, &options] {
+    check_cut(*command, options.cut);
+    run_layout(options);
+  };
+}
+
+std::function<void()> add_estimate(CLI::App& app, EstimateOptions& options) {
+  CLI::App* command = app.add_subcommand("estimate", "Memory and traffic of one rank in stages 0 to 3, by formula");
+  CLI::Option* model = command->add_option("MODEL", options.cut.model, "Model file")->type_name("FILE");
+  CLI::Option* count = command->add_option("--params", options.parameter_count, "Number of parameters, without a model")
+                           ->check(CLI::NonNegativeNumber)
+                           ->type_name("COUNT");
+  model->excludes(count);
+  add_cut(*command, options.cut);
+  command->add_option("--dtype", options.dtype, "Type of --params: f32, f16 or bf16 (default bf16)")
+      ->default_str("bf16")
+      ->type_name("DTYPE")
+      ->needs(count);
+  options.dtype = "bf16";
+  command->add_option("--rank", options.rank, "Rank whose share is counted (default 0)")->type_name("RANK");
+  command->add_option("--moments", options.moment_bytes, "Optimizer bytes per trained element (default 8: Adam)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
+  command->add_option("--micro-steps", options.micro_steps, "Gradient passes per optimizer step (default 1)")
+      ->type_name("COUNT");
+  command->add_flag("--accumulate-first", options.accumulate_first, "Gradients are added up before they are reduced");
+  command->add_flag("--json", options.json, "Write JSON");
+  command->add_option("--output", options.output, "Write to this file")->type_name("FILE");
+  return [command, model, count, &options] {
+    if (model->count() + count->count() == 0) throw Failure("estimate needs a model file or --params", Exit::usage);
+    if (options.micro_steps < 1)
+      throw Failure("--micro-steps " + std::to_string(options.micro_steps) + ": at least 1 is needed", Exit::usage);
+    check_cut(*command, options.cut);
+    run_estimate(options);
+  };
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Collectives and ZeRO sharding: tools of the library zerocomm", "zc");
+  app.set_version_flag("--version", std::string("zc ") + zc_version_text());
+  app.require_subcommand(1);
+  LayoutOptions layout;
+  EstimateOptions estimate;
+  const std::function<void()> run_layout_command = add_layout(app, layout);
+  const std::function<void()> run_estimate_command = add_estimate(app, estimate);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    write_output(app.help(), "");
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    write_output(std::string(version.what()) + "\n", "");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return end_badly(std::string(error.what()) + " (see zc --help)", Exit::usage);
+  }
+  app.got_subcommand("layout") ? run_layout_command() : run_estimate_command();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Failure& failure) {
+    return end_badly(failure.what(), failure.exit());
+  } catch (const std::bad_alloc&) {
+    return end_badly("there is not enough memory", Exit::failed);
+  } catch (const std::exception& error) {
+    return end_badly(error.what(), Exit::failed);
+  }
+}

@@ -1,0 +1,44 @@
+// What the commands take, once the command line is read.
+#pragma once
+
+#include <zerocomm/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace zerocomm::cli {
+
+// How to cut a model.
+struct CutOptions {
+  std::string model;
+  std::int32_t ranks = 0;
+  std::size_t alignment_bytes = 0;  // 0: the library's default, as below
+  std::size_t bucket_bytes = 0;
+  std::size_t persistent_bytes = 0;
+};
+
+struct LayoutOptions {
+  CutOptions cut;
+  int stage = 0;
+  std::optional<std::int32_t> rank;  // print this rank's shards alone
+  bool json = false;
+  std::string output;
+};
+
+struct EstimateOptions {
+  CutOptions cut;  // no model: parameter_count
+  std::size_t parameter_count = 0;
+  std::string dtype;
+  std::int32_t rank = 0;
+  std::size_t moment_bytes = 8;
+  std::int32_t micro_steps = 1;
+  bool accumulate_first = false;
+  bool json = false;
+  std::string output;
+};
+
+void run_layout(const LayoutOptions& options);
+void run_estimate(const EstimateOptions& options);
+
+}  // namespace zerocomm::cli

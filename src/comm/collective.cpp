@@ -1,0 +1,167 @@
+#include "comm/collective.hpp"
+
+#include "base/check.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace zerocomm::comm {
+namespace {
+
+using transport::PostSlot;
+
+// Frees the communicator for the next collective.
+class Occupied {
+ public:
+  explicit Occupied(std::atomic<bool>& flag) : flag_(&flag) {}
+  ~Occupied() { flag_->store(false); }
+  Occupied(const Occupied&) = delete;
+  Occupied& operator=(const Occupied&) = delete;
+
+ private:
+  std::atomic<bool>* flag_;
+};
+
+// This rank reads other ranks' buffers while one of these lives.
+class Reading {
+ public:
+  explicit Reading(std::atomic<std::uint32_t>& busy) : busy_(&busy) { busy_->fetch_add(1); }
+  ~Reading() { busy_->fetch_sub(1); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>* busy_;
+};
+
+transport::BufferRef own_address(const void* pointer) {
+  return {0, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer))};
+}
+
+void post(Comm& comm, std::uint64_t sequence, const Collect& what, std::uint64_t failed_bytes) noexcept {
+  PostSlot& slot = comm.own_block().slots[sequence % 2];
+  slot.call = what.call;
+  slot.send = own_address(what.send);
+  slot.recv = own_address(what.recv);
+  slot.failed_bytes = failed_bytes;
+  comm.own_block().brief.store(pack_brief(what.call));
+  slot.sequence.store(sequence + 1);
+  comm.control().ring_all();
+}
+
+// Names the ranks that have not posted call `sequence`, and what the first of them did last.
+void blame_absent(const Comm& comm, std::uint64_t sequence, const Collect& what, std::int32_t* culprit, char* text,
+                  std::size_t capacity_bytes) {
+  constexpr int kMostNamed = 16;  // the rest of the text must fit too
+  std::string ranks;
+  int absent = 0;
+  for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
+    if (comm.control().rank(rank).slots[sequence % 2].sequence.load() > sequence) continue;
+    if (*culprit == ZC_NONE) *culprit = rank;
+    if (++absent <= kMostNamed) ranks += format(ranks.empty() ? "rank %d" : ", rank %d", rank);
+  }
+  if (absent > kMostNamed) ranks += format(" and %d more", absent - kMostNamed);
+  if (absent == 0) {
+    *culprit = comm.rank();
+    std::snprintf(text, capacity_bytes, "all ranks have come to call %llu, %s, the last of them with the deadline",
+                  static_cast<unsigned long long>(sequence), describe(what.call).c_str());
+    return;
+  }
+  const auto& block = comm.control().rank(*culprit);
+  const std::uint64_t brief = block.brief.load();
+  std::snprintf(text, capacity_bytes, "%s did not come to call %llu, %s; last call of rank %d: %s%s", ranks.c_str(),
+                static_cast<unsigned long long>(sequence), describe(what.call).c_str(), *culprit,
+                brief == 0 ? "none" : describe_brief(brief).c_str(),
+                block.detached.load() != 0 ? "; it has destroyed its communicator" : "");
+}
+
+// Compares what all ranks said. Every rank sees the same posts, so every rank finds the same.
+zc_status agree(Comm& comm, std::uint64_t sequence, const Collect& what) noexcept {
+  const auto slot_of = [&](std::int32_t rank) -> const PostSlot& { return comm.control().rank(rank).slots[sequence % 2]; };
+  // Against a rank that has a place, if there is one: all others must have the same.
+  std::int32_t reference = 0;
+  while (reference < comm.ranks() && slot_of(reference).call.in_place == transport::CallRecord::kEitherPlace) ++reference;
+  if (reference == comm.ranks()) reference = 0;
+  for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
+    if (same_call(slot_of(rank).call, slot_of(reference).call)) continue;
+    Counters::add(comm.counters().mismatches, 1);
+    return fail(ZC_MISMATCH, "call %llu: rank %d calls %s, but rank %d calls %s (this is rank %d: %s)",
+                static_cast<unsigned long long>(sequence), reference, describe(slot_of(reference).call).c_str(), rank,
+                describe(slot_of(rank).call).c_str(), comm.rank(), describe(what.call).c_str());
+  }
+  for (std::int32_t rank = 0; rank < comm.ranks(); ++rank)
+    if (slot_of(rank).failed_bytes != 0)
+      return fail(ZC_NO_MEMORY, "rank %d could not get %llu bytes for %s", rank,
+                  static_cast<unsigned long long>(slot_of(rank).failed_bytes), describe(what.call).c_str());
+  return ZC_OK;
+}
+
+zc_status wait_for_posts(Comm& comm, std::uint64_t sequence, const Collect& what) noexcept {
+  std::int32_t next = 0;  // ranks below have come
+  const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
+    blame_absent(comm, sequence, what, culprit, text, capacity_bytes);
+  };
+  FunctionRef<void(std::int32_t*, char*, std::size_t)> blame = name_culprit;
+  const auto ready = [&]() -> int {
+    while (next < comm.ranks() && comm.control().rank(next).slots[sequence % 2].sequence.load() > sequence) ++next;
+    return next == comm.ranks();
+  };
+  return comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true});
+}
+
+zc_status wait_for_readers_out(Comm& comm, std::uint64_t sequence, const Collect& what) noexcept {
+  std::int32_t next = 0;
+  const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
+    *culprit = next;
+    std::snprintf(text, capacity_bytes, "rank %d has not finished its share of call %llu, %s", next,
+                  static_cast<unsigned long long>(sequence), describe(what.call).c_str());
+  };
+  FunctionRef<void(std::int32_t*, char*, std::size_t)> blame = name_culprit;
+  const auto ready = [&]() -> int {
+    while (next < comm.ranks() && comm.control().rank(next).finished.load() > sequence) ++next;
+    return next == comm.ranks();
+  };
+  return comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true});
+}
+
+}  // namespace
+
+zc_status run_collective(Comm& comm, const Collect& what, FunctionRef<void(const Peers&)>* move) noexcept {
+  ZC_TRY(comm.check_alive());
+  if (comm.in_collective.exchange(true))
+    return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread", comm.rank(),
+                describe(what.call).c_str());
+  const Occupied occupied(comm.in_collective);
+  const std::uint64_t sequence = comm.next_sequence;
+  post(comm, sequence, what, what.prepare != nullptr ? (*what.prepare)(sequence) : 0);
+  if (const zc_status status = wait_for_posts(comm, sequence, what); status != ZC_OK) {
+    comm.wait_for_readers();
+    return status;
+  }
+  comm.next_sequence = sequence + 1;
+  ZC_TRY(agree(comm, sequence, what));
+  if (move != nullptr) {
+    bool died = false;
+    {
+      // Announced first, then checked: a rank that has returned an error sees us and waits, or we see its error.
+      const Reading reading(comm.own_block().busy);
+      died = comm.dead();
+      if (!died) (*move)(Peers(comm, sequence));
+    }
+    if (died) {
+      comm.wait_for_readers();  // they may read this rank's buffers still
+      return comm.check_alive();
+    }
+    comm.own_block().finished.store(sequence + 1);
+    comm.control().ring_all();
+    if (const zc_status status = wait_for_readers_out(comm, sequence, what); status != ZC_OK) {
+      comm.wait_for_readers();
+      return status;
+    }
+  }
+  Counters::add(comm.counters().collectives, 1);
+  Counters::add(comm.counters().logical_bytes[traffic_index(what.traffic)], what.logical_bytes);
+  return ZC_OK;
+}
+
+}  // namespace zerocomm::comm

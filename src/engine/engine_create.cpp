@@ -1,0 +1,210 @@
+// Setting an engine up: options, memory, agreement of the ranks.
+#include "base/config.hpp"
+#include "base/math.hpp"
+#include "engine/engine.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace zerocomm::engine {
+namespace {
+
+void require_ok(zc_status status) {
+  if (status != ZC_OK) throw Error(status, zc_last_error());
+}
+
+std::int32_t rank_of(const zc_comm* comm) {
+  std::int32_t rank = 0;
+  require_ok(zc_comm_rank(comm, &rank));
+  return rank;
+}
+
+std::int32_t size_of(const zc_comm* comm) {
+  std::int32_t ranks = 0;
+  require_ok(zc_comm_size(comm, &ranks));
+  return ranks;
+}
+
+void* gathered_memory(zc_comm* comm, const MemoryPlan& plan) {
+  void* memory = nullptr;
+  if (plan.ledger.gather_bytes != 0) require_ok(zc_mem_alloc(comm, plan.ledger.gather_bytes, &memory));
+  return memory;
+}
+
+zero::ReducerConfig reducer_config(const zc_zero_config& config, const MemoryPlan& plan) {
+  zero::ReducerConfig result;
+  result.slots = plan.slots > 0 ? plan.slots : 1;
+  result.own_slots = plan.own_slots;
+  result.launch_at_end = config.launch == ZC_LAUNCH_END;
+  result.absent_is_zero = config.absent == ZC_ABSENT_ZERO;
+  return result;
+}
+
+zero::FetcherConfig fetcher_config(const shard::Layout& layout, const zc_zero_config& config, const MemoryPlan& plan) {
+  zero::FetcherConfig result;
+  result.arena_bytes = plan.arena_bytes;
+  result.max_held_bytes = plan.max_held_bytes;
+  result.alignment_bytes = layout.alignment_bytes;
+  result.prefetch = config.prefetch;
+  result.drop_released = config.drop_released != 0;
+  return result;
+}
+
+template <class Enumerator>
+void check_choice(Enumerator& value, Enumerator fallback, int most, const char* name) {
+  ZC_REQUIRE(static_cast<int>(value) >= 0 && static_cast<int>(value) <= most, ZC_ARGUMENT, "zc_zero_config.%s is %d: not a value of its list",
+             name, static_cast<int>(value));
+  if (static_cast<int>(value) == 0) value = fallback;
+}
+
+// What must be equal on all ranks, as numbers with their names.
+struct Agreed {
+  const char* name;
+  std::uint64_t value;
+};
+constexpr std::size_t kAgreed = 13;
+std::array<Agreed, kAgreed> agreed_values(const shard::Layout& layout, const zc_zero_config& config) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  return {{{"layout hash", layout.hash},
+           {"budget_bytes", config.budget_bytes},
+           {"max_held_bytes", config.max_held_bytes},
+           {"gradient_slots", number(config.gradient_slots)},
+           {"micro_steps", number(config.micro_steps)},
+           {"accumulation", number(config.accumulation)},
+           {"absent", number(config.absent)},
+           {"launch", number(config.launch)},
+           {"slices", number(config.slices)},
+           {"prefetch", number(config.prefetch)},
+           {"drop_released", number(config.drop_released)},
+           {"poison", number(config.poison)},
+           {"gradient_divisor", std::bit_cast<std::uint64_t>(config.gradient_divisor)}}};
+}
+
+}  // namespace
+
+zc_zero_config complete_config(const zc_zero_config& config) {
+  zc_zero_config result = config;
+  check_choice(result.accumulation, ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST, "accumulation");
+  check_choice(result.absent, ZC_ABSENT_ERROR, ZC_ABSENT_ZERO, "absent");
+  check_choice(result.launch, ZC_LAUNCH_COMPLETE, ZC_LAUNCH_END, "launch");
+  check_choice(result.slices, ZC_SLICES_CLAIMED, ZC_SLICES_STATIC, "slices");
+  ZC_REQUIRE(result.gradient_slots >= 0 && result.gradient_slots < 0xffff, ZC_ARGUMENT, "zc_zero_config.gradient_slots is %d",
+             result.gradient_slots);
+  ZC_REQUIRE(result.micro_steps >= 0, ZC_ARGUMENT, "zc_zero_config.micro_steps is %d", result.micro_steps);
+  ZC_REQUIRE(result.prefetch >= ZC_NONE, ZC_ARGUMENT, "zc_zero_config.prefetch is %d", result.prefetch);
+  ZC_REQUIRE(std::isfinite(result.gradient_divisor) && result.gradient_divisor >= 0, ZC_ARGUMENT,
+             "zc_zero_config.gradient_divisor is %g", result.gradient_divisor);
+  if (result.gradient_slots == 0) result.gradient_slots = 2;
+  if (result.micro_steps == 0) result.micro_steps = 1;
+  if (result.poison == 0) result.poison = static_cast<std::int32_t>(integer_variable("ZC_POISON", 0, 1).value_or(0));
+  return result;
+}
+
+Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config& config)
+    : comm_(comm),
+      layout_(layout),
+      config_(config),
+      rank_(rank_of(comm)),
+      ranks_(size_of(comm)),
+      plan_(plan_memory(layout_, config_)),
+      words_(layout_),
+      gathered_memory_(gathered_memory(comm, plan_), FreeMemory{comm}),
+      publication_(layout_.stage),
+      reducer_(layout_, reducer_config(config_, plan_)),
+      fetcher_(layout_, fetcher_config(layout_, config_, plan_)),
+      holds_(layout_.units.size(), 0),
+      gradients_(layout_.uses.size(), nullptr),
+      slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot) {
+  ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d", rank_,
+             layout_.ranks, ranks_);
+  check_agreement();
+  zc_window_config window{};
+  window.struct_size = sizeof window;
+  window.bytes = plan_.window_bytes;
+  window.word_count = words_.count();
+  zc_window* made = nullptr;
+  require_ok(zc_window_create(comm_, &window, &made));
+  window_.reset(made);
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  require_ok(zc_window_ptr(window_.get(), rank_, &memory, &bytes));
+  own_memory_ = static_cast<std::byte*>(memory);
+  fill(gathered_memory_.get(), plan_.ledger.gather_bytes);
+  for (std::size_t slot = 0; slot < plan_.slot_bytes_at.size() && !plan_.own_slots; ++slot)
+    fill(own(plan_.slot_bytes_at[slot]), plan_.ledger.slot_bytes / plan_.slots);
+  list_pieces();
+  count_logical_bytes();
+  zc_progress* progress = nullptr;
+  require_ok(zc_progress_add(
+      comm_, [](void* engine) { static_cast<Engine*>(engine)->pump(); }, this, &progress));
+  progress_.reset(progress);
+}
+
+Engine::~Engine() = default;
+
+void Engine::check_agreement() {
+  const auto mine = agreed_values(layout_, config_);
+  std::array<std::uint64_t, kAgreed> values{};
+  for (std::size_t i = 0; i < kAgreed; ++i) values[i] = mine[i].value;
+  std::vector<std::uint64_t> all(kAgreed * static_cast<std::size_t>(ranks_));
+  const zc_coll_options options = control();
+  require_ok(zc_all_gather(comm_, values.data(), all.data(), kAgreed, ZC_DTYPE_I64, &options));
+  for (std::int32_t rank = 1; rank < ranks_; ++rank)
+    for (std::size_t i = 0; i < kAgreed; ++i) {
+      const std::uint64_t theirs = all[static_cast<std::size_t>(rank) * kAgreed + i];
+      ZC_REQUIRE(theirs == all[i], ZC_MISMATCH, "zc_zero_create: %s is %llu on rank 0 and %llu on rank %d", mine[i].name,
+                 static_cast<unsigned long long>(all[i]), static_cast<unsigned long long>(theirs), rank);
+    }
+}
+
+void Engine::list_pieces() {
+  const auto add = [&](std::size_t use_index, std::size_t use_offset, std::size_t count) {
+    const shard::Use& use = layout_.uses[use_index];
+    const shard::Block& block = layout_.blocks[use.block];
+    zc_zero_piece piece{};
+    piece.tensor = use.tensor;
+    piece.tensor_offset = use.in_tensor.offset + use_offset;
+    piece.count = count;
+    piece.buffer = block.buffer;
+    piece.state_offset = state_count_;
+    piece.parameter = own(parameter_at(block, rank_, use.block_offset + use_offset));
+    piece.gradient = gradient_at(use_index, use_offset);
+    piece.master = has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset) : static_cast<float*>(piece.parameter);
+    pieces_.push_back(piece);
+    state_count_ += count;
+  };
+  for (std::size_t index = 0; index < layout_.uses.size(); ++index) {
+    const shard::Use& use = layout_.uses[index];
+    if (use.stored != index || use.in_tensor.count == 0) continue;
+    const shard::Block& block = layout_.blocks[use.block];
+    if (!layout_.buffers[block.buffer].trainable) continue;
+    if (layout_.stage == ZC_STAGE_0) {
+      add(index, 0, use.in_tensor.count);
+    } else if (const Part part = owned_part(use, rank_); part.count != 0) {
+      add(index, part.offset, part.count);
+    }
+  }
+}
+
+void Engine::count_logical_bytes() {
+  unit_logical_bytes_.assign(layout_.units.size(), 0);
+  for (std::size_t index = 0; index < layout_.uses.size(); ++index) {
+    const shard::Use& use = layout_.uses[index];
+    if (use.stored != index || use.in_tensor.count == 0) continue;
+    const shard::Buffer& buffer = layout_.buffers[layout_.blocks[use.block].buffer];
+    const std::size_t owned_count = owned_part(use, rank_).count, other_count = use.in_tensor.count - owned_count;
+    unit_logical_bytes_[use.unit] += other_count * zc_dtype_bytes(buffer.dtype);
+    if (!buffer.trainable) continue;
+    publish_logical_bytes_ += other_count * zc_dtype_bytes(buffer.dtype);
+    reduce_logical_bytes_ += static_cast<std::size_t>(ranks_ - 1) * owned_count * zc_dtype_bytes(wire_dtype(plan_, buffer));
+    if (plan_.full_gradients) reduce_logical_bytes_ += other_count * sizeof(float);
+  }
+}
+
+void Engine::fill(void* memory, std::size_t bytes) const {
+  if (config_.poison != 0 && bytes != 0) std::memset(memory, 0xff, bytes);  // NaN in every float type
+}
+
+}  // namespace zerocomm::engine

@@ -1,0 +1,253 @@
+// Passes and parameters: begin, acquire, release, and the copies of stage 3.
+#include "engine/engine.hpp"
+
+#include <cstdio>
+
+namespace zerocomm::engine {
+
+using zero::Need;
+using zero::Plan;
+using zero::Verdict;
+
+zc_status Engine::begin(const char* pass, zc_phase phase) {
+  ZC_REQUIRE(pass != nullptr && *pass != '\0', ZC_ARGUMENT, "rank %d: a pass needs a name", rank_);
+  ZC_TRY(zc_comm_status(comm_));
+  ZC_TRY(check_failure());
+  std::uint64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const Verdict verdict = publication_.begin(phase, config_.micro_steps);
+    if (verdict.status != ZC_OK) return refuse(verdict);
+    fetcher_.begin_pass(pass);
+    generation = publication_.pinned();
+    if (phase != ZC_PHASE_EVAL) open_gradient_pass(phase);
+  }
+  return check_changes(generation);
+}
+
+// Pins one storing unit and makes it resident.
+zc_status Engine::pin(std::size_t unit) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const Plan plan = fetcher_.acquire(unit);
+    if (plan.status != ZC_OK) return fail(plan.status, "rank %d: %s", rank_, plan.text.c_str());
+    poison_dropped(plan);
+    switch (plan.need) {
+      case Need::resident:
+        return ZC_OK;
+      case Need::fetch: {
+        note_memory();
+        lock.unlock();
+        const zc_status status = fetch(plan.unit, plan.offset_bytes);
+        lock.lock();
+        fetcher_.landed(unit, status == ZC_OK);
+        landed_.notify_all();
+        return status;
+      }
+      case Need::busy:
+        landed_.wait(lock, [&] { return !fetcher_.fetching(unit); });
+        if (fetcher_.resident(unit)) return ZC_OK;
+        break;  // that fetch failed, and took our pin with it
+      case Need::retry:
+        landed_.wait(lock);
+        break;
+    }
+  }
+}
+
+zc_status Engine::pin_needed(std::size_t unit) {
+  const std::vector<std::size_t>& needs = layout_.units[unit].needs;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    const zc_status status = pin(needs[i]);
+    if (status == ZC_OK) continue;
+    const std::lock_guard lock(mutex_);
+    while (i-- > 0) poison_dropped(fetcher_.release(needs[i]));
+    return status;
+  }
+  return ZC_OK;
+}
+
+zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t tensor_capacity) {
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  const std::vector<std::size_t>& uses = layout_.units[unit].uses;
+  ZC_REQUIRE(tensors != nullptr && tensor_capacity >= uses.size(), ZC_ARGUMENT,
+             "rank %d: unit %s has %zu tensors, and there is room for %zu", rank_, layout_.units[unit].name.c_str(), uses.size(),
+             tensors == nullptr ? 0 : tensor_capacity);
+  {
+    const std::lock_guard lock(mutex_);
+    const Verdict verdict = publication_.acquire(held_units());
+    if (verdict.status != ZC_OK) return refuse(verdict);
+  }
+  if (!plan_.full_parameters) {
+    zc_status status = pin_needed(unit);
+    if (status == ZC_BUDGET) {
+      // One of several needed units may lie in the middle of the arena. Start from an empty one.
+      {
+        const std::lock_guard lock(mutex_);
+        poison_dropped(fetcher_.drop_unheld());
+      }
+      status = pin_needed(unit);
+    }
+    ZC_TRY(status);
+  }
+  const std::lock_guard lock(mutex_);
+  fetcher_.visit(unit);
+  ++holds_[unit];
+  for (std::size_t i = 0; i < uses.size(); ++i) tensors[i] = use_address(uses[i]);
+  return ZC_OK;
+}
+
+zc_status Engine::release(std::size_t unit) {
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  {
+    const std::lock_guard lock(mutex_);
+    ZC_REQUIRE(holds_[unit] != 0, ZC_STATE, "rank %d: unit %s is not held", rank_, layout_.units[unit].name.c_str());
+    --holds_[unit];
+    if (plan_.full_parameters) return ZC_OK;
+    for (const std::size_t need : layout_.units[unit].needs) poison_dropped(fetcher_.release(need));
+  }
+  fetch_ahead();
+  return ZC_OK;
+}
+
+zc_status Engine::prefetch(std::size_t unit) {
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  if (plan_.full_parameters) return ZC_OK;
+  for (const std::size_t need : layout_.units[unit].needs) {
+    std::unique_lock lock(mutex_);
+    ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: zc_zero_prefetch outside a pass", rank_);
+    if (fetcher_.resident(need) || fetcher_.fetching(need)) continue;
+    if (!owners_published(publication_.pinned())) return fail(ZC_AGAIN, "rank %d: not all owners have published", rank_);
+    const std::optional<Plan> plan = fetcher_.prefetch(need);
+    if (!plan) return fail(ZC_AGAIN, "rank %d: no room to fetch unit %s ahead", rank_, layout_.units[need].name.c_str());
+    ZC_TRY(carry_out_prefetch(*plan, lock));
+  }
+  return ZC_OK;
+}
+
+// Fetches a planned unit without the lock, and takes the lock again.
+zc_status Engine::carry_out_prefetch(const Plan& plan, std::unique_lock<std::mutex>& lock) {
+  poison_dropped(plan);
+  note_memory();
+  const std::size_t unit = plan.unit, offset_bytes = plan.offset_bytes;
+  lock.unlock();
+  const zc_status status = fetch(unit, offset_bytes);
+  lock.lock();
+  fetcher_.landed(unit, status == ZC_OK);
+  landed_.notify_all();
+  return status;
+}
+
+void Engine::fetch_ahead() {
+  std::unique_lock lock(mutex_);
+  while (publication_.pass_open() && owners_published(publication_.pinned())) {
+    const std::optional<Plan> plan = fetcher_.prefetch();
+    if (!plan || carry_out_prefetch(*plan, lock) != ZC_OK) return;  // an error comes back at the acquire that needs the unit
+  }
+}
+
+// Copies a unit's shards from all ranks to its place.
+zc_status Engine::fetch(std::size_t unit, std::size_t offset_bytes) {
+  std::uint64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    generation = publication_.pinned();
+  }
+  ZC_TRY(wait_for_owners(generation));
+  ZC_TRY(check_changes(generation));
+  for (const std::size_t index : layout_.units[unit].blocks) {
+    const shard::Block& block = layout_.blocks[index];
+    const std::size_t element_bytes = zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
+    std::byte* to = gathered(unit, offset_bytes) + block.unit_offset_bytes;
+    for (std::int32_t step = 0; step < ranks_; ++step) {
+      const std::int32_t owner = (rank_ + step) % ranks_;  // every rank begins with another owner
+      const std::size_t first = static_cast<std::size_t>(owner) * block.shard_count, count = real_count(index, owner);
+      if (count == 0) continue;
+      ZC_TRY(zc_window_read(window_.get(), owner, parameter_at(block, owner, first), to + first * element_bytes,
+                            count * element_bytes, 0, nullptr));
+    }
+  }
+  gather_bytes_ += unit_logical_bytes_[unit];
+  return ZC_OK;
+}
+
+bool Engine::owners_published(std::uint64_t generation) const {
+  for (std::int32_t rank = 0; rank < ranks_; ++rank)
+    if (zero::unpack(load_word(rank, Words::published())).generation < generation) return false;
+  return true;
+}
+
+zc_status Engine::wait_for_owners(std::uint64_t generation) {
+  return wait_for_words(Words::published(), generation, "a fetch", [](std::uint64_t word) { return zero::unpack(word).generation; },
+                        "has published generation");
+}
+
+// Waits until `read` of a word is at least `least` on every rank.
+zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const char* label, std::uint64_t (*read)(std::uint64_t),
+                                 const char* what) {
+  struct Wait {
+    const Engine* engine;
+    std::size_t word;
+    std::uint64_t least;
+    std::uint64_t (*read)(std::uint64_t);
+    const char* what;
+    std::int32_t next;
+  } wait{this, word, least, read, what, 0};
+  zc_wait_options options{};
+  options.struct_size = sizeof options;
+  options.deadline_ns = config_.deadline_ns;
+  options.label = label;
+  options.blame = [](void* context, std::int32_t* rank, char* text, std::size_t capacity_bytes) {
+    const auto& at = *static_cast<const Wait*>(context);
+    *rank = at.next;
+    std::snprintf(text, capacity_bytes, "rank %d %s %llu, and %llu is waited for", at.next, at.what,
+                  static_cast<unsigned long long>(at.read(at.engine->load_word(at.next, at.word))),
+                  static_cast<unsigned long long>(at.least));
+  };
+  const zc_ready_fn ready = [](void* context) -> int {
+    auto& at = *static_cast<Wait*>(context);
+    while (at.next < at.engine->ranks_ && at.read(at.engine->load_word(at.next, at.word)) >= at.least) ++at.next;
+    return at.next == at.engine->ranks_;
+  };
+  return zc_comm_wait(comm_, ready, &wait, &options);
+}
+
+// MISMATCH if two ranks published one generation in different ways. Looks only at what is published already.
+zc_status Engine::check_changes(std::uint64_t generation) const {
+  zero::Change first = zero::Change::unknown;
+  std::int32_t first_rank = 0;
+  for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+    const zero::Published published = zero::unpack(load_word(rank, Words::published()));
+    if (published.generation < generation) continue;
+    const zero::Change change = zero::change_of(published, generation);
+    if (change == zero::Change::unknown || change == first) continue;
+    if (first != zero::Change::unknown)
+      return fail(ZC_MISMATCH, "rank %d: generation %llu was published as %s by rank %d and as %s by rank %d", rank_,
+                  static_cast<unsigned long long>(generation), first == zero::Change::changed ? "changed" : "unchanged", first_rank,
+                  change == zero::Change::changed ? "changed" : "unchanged", rank);
+    first = change;
+    first_rank = rank;
+  }
+  return ZC_OK;
+}
+
+void Engine::poison_dropped(const Plan& plan) {
+  if (config_.poison == 0) return;
+  for (std::size_t i = 0; i < plan.dropped.size(); ++i)
+    fill(gathered(plan.dropped[i], plan.dropped_offset_bytes[i]), layout_.units[plan.dropped[i]].gathered_bytes);
+}
+
+std::size_t Engine::held_units() const {
+  std::size_t count = 0;
+  for (const std::uint32_t holds : holds_) count += holds != 0;
+  return count;
+}
+
+void Engine::note_memory() {
+  const std::size_t slot_bytes = plan_.own_slots || plan_.slots == 0 ? 0 : plan_.ledger.slot_bytes / plan_.slots;
+  used_peak_bytes_ = std::max(used_peak_bytes_, fetcher_.resident_bytes() + slots_in_use_ * slot_bytes);
+}
+
+zc_status Engine::refuse(const Verdict& verdict) const { return fail(verdict.status, "rank %d: %s", rank_, verdict.text.c_str()); }
+
+}  // namespace zerocomm::engine

@@ -1,0 +1,332 @@
+// Gradients: reports, slots, arrivals, and the reduction of complete buckets by whoever is inside the library.
+#include "engine/engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace zerocomm::engine {
+namespace {
+
+constexpr std::size_t kMostRanks = 1024;
+
+bool adds_to_shards(std::uint32_t phase) { return phase == ZC_PHASE_MIDDLE || phase == ZC_PHASE_LAST; }
+bool ends_step(std::uint32_t phase) { return phase == ZC_PHASE_ONLY || phase == ZC_PHASE_LAST; }
+
+}  // namespace
+
+bool Engine::pass_reduces(zc_phase phase) const { return !plan_.wire_is_f32 || ends_step(phase); }
+
+// Under the lock.
+void Engine::open_gradient_pass(zc_phase phase) {
+  reducer_.begin(shared_passes_.load());
+  std::fill(gradients_.begin(), gradients_.end(), nullptr);
+  std::fill(slot_of_bucket_.begin(), slot_of_bucket_.end(), zero::kNoSlot);
+  for (std::size_t i = 0; i < words_.report_words(); ++i) store_word(rank_, words_.reported(64 * i), 0);
+  store_word(rank_, Words::pass(), publication_.gradient_passes());
+  passes_in_step_.store(publication_.passes_in_step());
+  pass_phase_.store(pass_reduces(phase) ? phase : ZC_PHASE_NONE);
+}
+
+zc_status Engine::report(std::size_t use, const void* gradient, bool absent) {
+  ZC_REQUIRE(use < layout_.uses.size(), ZC_ARGUMENT, "rank %d: use %zu of a layout with %zu", rank_, use, layout_.uses.size());
+  const bool empty = layout_.uses[use].in_tensor.count == 0;
+  ZC_REQUIRE(absent || gradient != nullptr || empty, ZC_ARGUMENT, "rank %d: the gradient of tensor %s is NULL", rank_,
+             layout_.tensors[layout_.uses[use].tensor].name.c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    const zc_status status = absent ? reducer_.absent(use, &text) : reducer_.ready(use, &text);
+    if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
+    gradients_[use] = gradient;
+  }
+  if (!empty) zc_window_add(window_.get(), rank_, words_.reported(use), std::uint64_t{1} << use % 64, nullptr);
+  pump();
+  return check_failure();
+}
+
+zc_status Engine::grad_ready(std::size_t use, const void* gradient) { return report(use, gradient, false); }
+zc_status Engine::grad_absent(std::size_t use) { return report(use, nullptr, true); }
+
+zc_status Engine::grad_buffer(std::size_t use, void** gradient) {
+  ZC_REQUIRE(use < layout_.uses.size() && gradient != nullptr, ZC_ARGUMENT, "rank %d: use %zu of a layout with %zu, or gradient is NULL", rank_,
+             use, layout_.uses.size());
+  const shard::Use& wanted = layout_.uses[use];
+  ZC_REQUIRE(wanted.bucket != shard::kNoIndex, ZC_ARGUMENT, "rank %d: tensor %s has no gradient", rank_,
+             layout_.tensors[wanted.tensor].name.c_str());
+  ZC_REQUIRE(plan_.own_slots && !plan_.wire_is_f32 && wanted.stored == use && wanted.parts.size() == 1, ZC_UNSUPPORTED,
+             "rank %d: no full-size gradient buffer for tensor %s: that takes stage 1, an untied tensor and passes that are not added up first",
+             rank_, layout_.tensors[wanted.tensor].name.c_str());
+  const zc_dtype dtype = layout_.buffers[layout_.buckets[wanted.bucket].buffer].gradient_dtype;
+  *gradient = own(plan_.slot_bytes_at[wanted.bucket] + wanted.bucket_offset * zc_dtype_bytes(dtype));
+  return ZC_OK;
+}
+
+// Does whatever can be done now: hands over complete buckets, reduces slices. Any thread, no waiting.
+void Engine::pump() noexcept {
+  if (pass_phase_.load() == ZC_PHASE_NONE) return;
+  while (grant_one() || reduce_one()) {
+  }
+}
+
+// Under the lock: frees own slots whose buckets are reduced.
+void Engine::observe_completed() {
+  const std::uint64_t passes = shared_passes_.load() + 1;
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
+    if (reducer_.reduced(bucket)) continue;
+    const std::uint64_t completed = load_word(words_.home(bucket), words_.completed(bucket));
+    if (completed < passes) continue;
+    const std::uint32_t slot = slot_of_bucket_[bucket];
+    if (slot != zero::kNoSlot) {
+      --slots_in_use_;
+      if (!plan_.own_slots) fill(own(plan_.slot_bytes_at[slot]), plan_.ledger.slot_bytes / plan_.slots);
+    }
+    reducer_.observe(bucket, completed);
+    ++buckets_reduced_;
+    if (!in_end_) ++buckets_before_end_;
+  }
+}
+
+bool Engine::grant_one() {
+  zero::Grant grant;
+  {
+    const std::lock_guard lock(mutex_);
+    if (pass_phase_.load() == ZC_PHASE_NONE) return false;
+    observe_completed();
+    const std::optional<zero::Grant> next = reducer_.next();
+    if (!next) return false;
+    grant = *next;
+    if (plan_.wire_is_f32) grant.slot = static_cast<std::uint32_t>(grant.bucket);  // it may hold earlier passes
+    slot_of_bucket_[grant.bucket] = grant.slot;
+    if (grant.slot != zero::kNoSlot) ++slots_in_use_;
+    note_memory();
+  }
+  const zc_phase phase = pass_phase_.load();
+  if (grant.slot != zero::kNoSlot) copy_in(grant.bucket, grant.slot, plan_.wire_is_f32 && phase == ZC_PHASE_LAST);
+  store_word(rank_, words_.arrived(grant.bucket),
+             pack_arrival({shared_passes_.load() + 1, static_cast<std::uint32_t>(phase), grant.slot}));
+  return true;
+}
+
+// Fills a slot with this rank's contribution, or adds it to what the slot holds.
+void Engine::copy_in(std::size_t bucket_index, std::uint32_t slot, bool accumulate) {
+  const shard::Bucket& bucket = layout_.buckets[bucket_index];
+  const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
+  for (const std::size_t use : bucket.uses)
+    add_parts(use, own(plan_.slot_bytes_at[slot] + layout_.uses[use].bucket_offset * zc_dtype_bytes(wire)), wire, accumulate);
+}
+
+// The sum of a use's parts (itself and its ties), in list order; absent ones are zeros.
+void Engine::add_parts(std::size_t use_index, std::byte* to, zc_dtype wire, bool accumulate) {
+  const shard::Use& use = layout_.uses[use_index];
+  const zc_dtype dtype = layout_.buffers[layout_.blocks[use.block].buffer].gradient_dtype;
+  const std::size_t count = use.in_tensor.count;
+  if (use.parts.size() == 1 && !accumulate && dtype == wire) {
+    const void* gradient = gradients_[use_index];
+    if (gradient == nullptr)
+      std::memset(to, 0, count * zc_dtype_bytes(wire));
+    else if (gradient != to)
+      std::memcpy(to, gradient, count * zc_dtype_bytes(wire));
+    return;
+  }
+  constexpr std::size_t kMostParts = 16;
+  std::array<const void*, kMostParts> inputs{};
+  for (std::size_t first = 0; first < use.parts.size(); first += kMostParts) {
+    const std::size_t inputs_count = std::min(kMostParts, use.parts.size() - first);
+    for (std::size_t i = 0; i < inputs_count; ++i) inputs[i] = gradients_[use.parts[first + i]];
+    const zc_status status = zc_reduce_local(inputs.data(), inputs_count, to, count, dtype, wire, ZC_OP_SUM, accumulate || first != 0);
+    if (status != ZC_OK) record_engine_defect();
+  }
+}
+
+// Whether all ranks have brought this bucket for this pass. Disagreement about the phase fails the engine on all ranks.
+bool Engine::runnable(std::size_t bucket, std::uint64_t passes, Arrival* arrivals) const {
+  for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+    arrivals[rank] = unpack_arrival(load_word(rank, words_.arrived(bucket)));
+    if (arrivals[rank].passes != passes) return false;
+  }
+  for (std::int32_t rank = 1; rank < ranks_; ++rank) {
+    if (arrivals[rank].phase == arrivals[0].phase) continue;
+    for (std::int32_t other = 0; other < ranks_; ++other) store_word(other, Words::failure(), bucket + 1);
+    return false;
+  }
+  return true;
+}
+
+bool Engine::claim(std::size_t bucket, std::size_t slice, std::uint64_t passes) const {
+  const std::int32_t home = words_.home(bucket);
+  const std::uint64_t seen = load_word(home, words_.claim(bucket, slice));
+  if (claimed_passes(seen) >= passes) return false;
+  std::uint64_t before = 0;
+  zc_window_compare_swap(window_.get(), home, words_.claim(bucket, slice), seen, pack_claim(passes, rank_), &before);
+  return before == seen;
+}
+
+// Takes one slice of a complete bucket and reduces it. A slice that was claimed is finished before this returns.
+bool Engine::reduce_one() {
+  const std::uint64_t passes = shared_passes_.load() + 1;
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  std::array<Arrival, kMostRanks> arrivals;
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
+    if (load_word(words_.home(bucket), words_.completed(bucket)) >= passes || !runnable(bucket, passes, arrivals.data())) continue;
+    for (std::size_t step = 0; step < ranks; ++step) {
+      const std::size_t slice = (static_cast<std::size_t>(rank_) + step) % ranks;  // the own shard first
+      if (step != 0 && config_.slices == ZC_SLICES_STATIC) break;
+      if (!claim(bucket, slice, passes)) continue;
+      reduce_slice(bucket, slice, arrivals.data());
+      (step == 0 ? slices_own_ : slices_helped_).fetch_add(1);
+      std::uint64_t before = 0;
+      zc_window_add(window_.get(), words_.home(bucket), words_.stored(bucket), 1, &before);
+      if (before + 1 == passes * ranks) store_word(words_.home(bucket), words_.completed(bucket), passes);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Sums what the owner of a slice is to get over all ranks, in rank order, into the owner's memory (stage 0: everybody's).
+void Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arrival* arrivals) {
+  const shard::Bucket& bucket = layout_.buckets[bucket_index];
+  const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
+  const std::uint32_t phase = arrivals[0].phase;
+  const double passes_in_step = plan_.wire_is_f32 || phase != ZC_PHASE_ONLY ? static_cast<double>(passes_in_step_.load()) : 1.0;
+  const double divisor = config_.gradient_divisor != 0 ? config_.gradient_divisor : static_cast<double>(ranks_) * passes_in_step;
+  std::array<std::int64_t, kMostRanks> sources;
+  for (const shard::BucketRun& run : bucket.runs) {
+    if (run.owner != static_cast<std::int32_t>(slice)) continue;
+    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+      const std::uint32_t slot = arrivals[rank].slot;
+      sources[static_cast<std::size_t>(rank)] =
+          slot == zero::kNoSlot ? ZC_NONE
+                                : static_cast<std::int64_t>(plan_.slot_bytes_at[slot] + run.bucket_offset * zc_dtype_bytes(wire));
+    }
+    zc_window_reduction reduction{};
+    reduction.struct_size = sizeof reduction;
+    reduction.source_bytes = sources.data();
+    reduction.count = run.count;
+    reduction.dtype = wire;
+    reduction.output_dtype = ZC_DTYPE_F32;
+    reduction.accumulate = !plan_.wire_is_f32 && adds_to_shards(phase);
+    reduction.divisor = ends_step(phase) && divisor != 1 ? divisor : 0;
+    reduction.destination = plan_.full_gradients ? ZC_NONE : run.owner;
+    reduction.destination_bytes = gradient_bytes_at(run.use, run.owner, run.use_offset);
+    if (zc_window_reduce(window_.get(), &reduction) != ZC_OK) record_engine_defect();
+  }
+}
+
+// The engine asked for something that its own plan does not allow. Fails the engine on all ranks rather than go on with wrong sums.
+void Engine::record_engine_defect() const {
+  if (zc_comm_status(comm_) != ZC_OK) return;  // the communicator died meanwhile: its error comes first
+  for (std::int32_t rank = 0; rank < ranks_; ++rank) store_word(rank, Words::failure(), layout_.buckets.size() + 1);
+}
+
+zc_status Engine::check_failure() const {
+  const std::uint64_t failure = load_word(rank_, Words::failure());
+  if (failure == 0) return ZC_OK;
+  if (failure > layout_.buckets.size()) return fail(ZC_INTERNAL, "rank %d: a reduction asked for memory outside the engine's plan", rank_);
+  static constexpr std::array<const char*, 6> kPhases = {"none", "EVAL", "ONLY", "FIRST", "MIDDLE", "LAST"};
+  const std::size_t bucket = failure - 1;
+  const Arrival first = unpack_arrival(load_word(0, words_.arrived(bucket)));
+  for (std::int32_t rank = 1; rank < ranks_; ++rank) {
+    const Arrival other = unpack_arrival(load_word(rank, words_.arrived(bucket)));
+    if (other.phase != first.phase)
+      return fail(ZC_MISMATCH, "gradient pass %llu: rank 0 is in phase %s and rank %d in phase %s (seen by rank %d in bucket %zu)",
+                  static_cast<unsigned long long>(first.passes), kPhases[std::min<std::size_t>(first.phase, 5)], rank,
+                  kPhases[std::min<std::size_t>(other.phase, 5)], rank_, bucket);
+  }
+  return fail(ZC_MISMATCH, "rank %d: ranks were in different phases in bucket %zu", rank_, bucket);
+}
+
+// After the close of a pass that only adds up locally: adds every use to the local sums, which are the slots.
+void Engine::accumulate_locally() {
+  const bool first = publication_.phase() == ZC_PHASE_FIRST;
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket)
+    copy_in(bucket, static_cast<std::uint32_t>(bucket), !first);
+}
+
+zc_status Engine::end() {
+  ZC_TRY(check_failure());
+  bool gradients = false, reduces = false;
+  {
+    const std::lock_guard lock(mutex_);
+    gradients = publication_.gradients_open();
+    reduces = gradients && pass_reduces(publication_.phase());
+    if (gradients) {
+      std::string text;
+      const zc_status status = reducer_.close(&text);
+      if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
+      if (reduces) observe_completed();
+      in_end_ = true;
+      if (!reduces) accumulate_locally();
+    }
+  }
+  if (reduces) ZC_TRY(wait_until_reduced());
+  const std::lock_guard lock(mutex_);
+  const zero::Verdict verdict = publication_.end();
+  if (verdict.status != ZC_OK) return refuse(verdict);
+  fetcher_.end_pass();
+  in_end_ = false;
+  if (reduces) {
+    pass_phase_.store(ZC_PHASE_NONE);
+    shared_passes_.fetch_add(1);
+    reduce_bytes_ += reduce_logical_bytes_;
+  }
+  return ZC_OK;
+}
+
+zc_status Engine::wait_until_reduced() {
+  zc_wait_options options{};
+  options.struct_size = sizeof options;
+  options.deadline_ns = config_.deadline_ns;
+  options.label = "zc_zero_end";
+  options.blame = [](void* context, std::int32_t* rank, char* text, std::size_t capacity_bytes) {
+    static_cast<const Engine*>(context)->blame_unreduced(rank, text, capacity_bytes);
+  };
+  const zc_ready_fn ready = [](void* context) -> int {
+    auto& engine = *static_cast<Engine*>(context);
+    engine.pump();
+    if (const zc_status status = engine.check_failure(); status != ZC_OK) return -static_cast<int>(status);
+    const std::lock_guard lock(engine.mutex_);
+    engine.observe_completed();
+    return engine.reducer_.finished();
+  };
+  return zc_comm_wait(comm_, ready, this, &options);
+}
+
+void Engine::blame_unreduced(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const {
+  const std::uint64_t passes = shared_passes_.load() + 1;
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
+    if (load_word(words_.home(bucket), words_.completed(bucket)) >= passes) continue;
+    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+      if (unpack_arrival(load_word(rank, words_.arrived(bucket))).passes >= passes) continue;
+      *culprit = rank;
+      std::string missing;
+      for (const std::size_t use : blocking_uses(bucket, rank)) {
+        if (missing.size() > 200) {
+          missing += ", ...";
+          break;
+        }
+        missing += (missing.empty() ? "" : ", ") + layout_.tensors[layout_.uses[use].tensor].name;
+      }
+      std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu waits for rank %d%s%s", bucket,
+                    static_cast<unsigned long long>(passes), rank, missing.empty() ? "" : ", which has not reported ", missing.c_str());
+      return;
+    }
+    std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu is complete and not yet reduced", bucket,
+                  static_cast<unsigned long long>(passes));
+    return;
+  }
+}
+
+// Parts of a bucket that a rank has not reported in the present pass of this rank.
+std::vector<std::size_t> Engine::blocking_uses(std::size_t bucket, std::int32_t rank) const {
+  std::vector<std::size_t> blocking;
+  const bool same_pass = load_word(rank, Words::pass()) == load_word(rank_, Words::pass());
+  for (const std::size_t stored : layout_.buckets[bucket].uses)
+    for (const std::size_t use : layout_.uses[stored].parts)
+      if (!same_pass || (load_word(rank, words_.reported(use)) >> use % 64 & 1) == 0) blocking.push_back(use);
+  return blocking;
+}
+
+}  // namespace zerocomm::engine

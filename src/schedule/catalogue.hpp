@@ -1,0 +1,39 @@
+// The list of algorithms: which collectives each serves, under which restrictions, and how its schedules are made.
+#pragma once
+
+#include "schedule/cost.hpp"
+#include "schedule/step.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace zerocomm::schedule {
+
+struct Algorithm {
+  Collective collective;
+  std::string_view name;
+  bool canonical;  // every result is ((x0 + x1) + x2) + ..., rounded once; the verifier confirms it
+  RankSchedule (*steps)(const Key& key, std::uint32_t rank);
+  Cost (*closed_form)(const Key& key);
+};
+
+std::span<const Algorithm> algorithms();
+
+// Throws UNSUPPORTED if there is none of that name.
+const Algorithm& find_algorithm(Collective collective, std::string_view name);
+
+// The key with the fewest chunks for so many lanes.
+Key make_key(Collective collective, std::string_view algorithm, std::uint32_t ranks, std::uint32_t root = 0,
+             std::uint32_t lanes = 1);
+
+// Throws ARGUMENT unless a schedule can be made: ranks >= 1, a root that exists, 1 to 255 lanes, chunks that share out
+// evenly over lanes and (where ranks have blocks) ranks, no chunks for a barrier.
+void check_key(const Key& key);
+
+// What one rank does: all that an executor needs.
+RankSchedule build_rank(const Key& key, std::uint32_t rank);
+
+// What all ranks do: p times as much, for verifier, oracle, cost and text.
+Schedule build(const Key& key);
+
+}  // namespace zerocomm::schedule

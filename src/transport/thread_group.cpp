@@ -1,0 +1,39 @@
+#include "transport/thread_group.hpp"
+
+#include "base/check.hpp"
+
+namespace zerocomm::transport {
+
+ThreadGroup::ThreadGroup(topo::Topology topology)
+    : topology_(std::move(topology)),
+      pages_(Control::bytes(static_cast<std::int32_t>(topology_.node_of_rank.size())), "control segment"),
+      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))) {}
+
+zc_link ThreadGroup::link(std::int32_t from, std::int32_t to) const {
+  if (from == to) return ZC_LINK_SELF;
+  const auto& node = topology_.node_of_rank;
+  return node[static_cast<std::size_t>(from)] == node[static_cast<std::size_t>(to)] ? ZC_LINK_THREAD : ZC_LINK_NETWORK;
+}
+
+void* ThreadGroup::reach(std::int32_t /*rank*/, const BufferRef& buffer) const {
+  ZC_ASSERT(buffer.segment == 0);  // threads share one address space
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer.offset));
+}
+
+void ThreadGroup::offer(std::uint64_t key, std::int32_t rank, std::shared_ptr<Segment> segment) {
+  const std::lock_guard lock(mutex_);
+  offered_[{key, rank}] = std::move(segment);
+}
+
+std::shared_ptr<Segment> ThreadGroup::find(std::uint64_t key, std::int32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = offered_.find({key, rank});
+  return found == offered_.end() ? nullptr : found->second;
+}
+
+void ThreadGroup::withdraw(std::uint64_t key, std::int32_t rank) {
+  const std::lock_guard lock(mutex_);
+  offered_.erase({key, rank});
+}
+
+}  // namespace zerocomm::transport

@@ -1,0 +1,141 @@
+// Every collective against the schedule that specifies it, for any way of making ranks: `Ranks` is a class with the
+// constructor and the run() of RankThreads.
+#pragma once
+
+#include "collectives/case.hpp"
+#include "support/pairwise.hpp"
+#include "support/rank_threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace zerocomm::test {
+
+// The factors of the product and their levels.
+struct Product {
+  static constexpr std::int32_t kRanks[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 33};
+  struct Types {
+    zc_dtype input, output;
+  };
+  static constexpr Types kTypes[] = {
+      {ZC_DTYPE_F64, ZC_DTYPE_F64},   {ZC_DTYPE_F32, ZC_DTYPE_F32},   {ZC_DTYPE_F16, ZC_DTYPE_F16},  {ZC_DTYPE_BF16, ZC_DTYPE_BF16},
+      {ZC_DTYPE_I64, ZC_DTYPE_I64},   {ZC_DTYPE_I32, ZC_DTYPE_I32},   {ZC_DTYPE_U8, ZC_DTYPE_U8},    {ZC_DTYPE_I8, ZC_DTYPE_I8},
+      {ZC_DTYPE_BF16, ZC_DTYPE_F32},  {ZC_DTYPE_F32, ZC_DTYPE_BF16},  {ZC_DTYPE_F16, ZC_DTYPE_F32},  {ZC_DTYPE_F32, ZC_DTYPE_F16},
+      {ZC_DTYPE_F16, ZC_DTYPE_BF16},  {ZC_DTYPE_F8E4M3, ZC_DTYPE_F8E4M3},
+  };
+  static constexpr std::size_t kForms = 6, kOps = 6, kCounts = 6;
+  enum Factor { form, types, op, in_place, counts, shifted, ranks };
+  static std::vector<std::size_t> levels() {
+    return {kForms, std::size(kTypes), kOps, 2, kCounts, 2, std::size(kRanks)};
+  }
+
+  static std::size_t count_of(std::size_t level, std::size_t p, bool one_block_per_rank) {
+    // A block per rank: long vectors stay affordable, and still cross the kernels' inner blocks.
+    const std::size_t long_count = one_block_per_rank && p > 5 ? 1031 : 10007;
+    const std::size_t all[kCounts] = {0, 1, p - 1, p, p + 1, long_count};
+    return all[level];
+  }
+
+  // Skewed counts: nothing, one each, one rank empty, all in the last rank, all in the first, rising and long.
+  static std::vector<std::size_t> counts_of(std::size_t level, std::size_t p) {
+    std::vector<std::size_t> all(p, 0);
+    for (std::size_t r = 0; r < p; ++r) {
+      if (level == 1) all[r] = 1;
+      if (level == 2) all[r] = r == p / 2 ? 0 : 7 + r;
+      if (level == 5) all[r] = 1021 * r / p + 3;
+    }
+    if (level == 3) all.back() = 1031;
+    if (level == 4) all.front() = 37;
+    return all;
+  }
+
+  static Case make(const Row& row) {
+    Case what;
+    what.form = static_cast<Form>(row[form]);
+    what.dtype = kTypes[row[types]].input;
+    what.output = kTypes[row[types]].output;
+    what.op = static_cast<zc_op>(row[op] + 1);
+    what.in_place = row[in_place] != 0;
+    what.shifted = row[shifted] != 0;
+    what.ranks = kRanks[row[ranks]];
+    const auto p = static_cast<std::size_t>(what.ranks);
+    const bool blocks = what.form == Form::reduce_scatter || what.form == Form::all_gather;
+    if (has_counts(what.form))
+      what.counts = counts_of(row[counts], p);
+    else
+      what.count = count_of(row[counts], p, blocks);
+    if (what.form == Form::broadcast) what.root = what.ranks / 2;
+    if (what.op == ZC_OP_PREMUL_SUM) what.premul = row[counts] % 2 == 0 ? 0.3 : ZC_PREMUL_ZERO;
+    what.seed = 1 + row[op] + 10 * row[types];
+    return what;
+  }
+};
+
+template <class Ranks>
+class CollectiveProduct : public ::testing::Test {
+ protected:
+  // Runs the cases, of one number of ranks each, on one communicator per number.
+  static void run(const std::vector<Case>& cases) {
+    std::map<std::int32_t, std::vector<const Case*>> by_ranks;
+    for (const Case& what : cases) by_ranks[what.ranks].push_back(&what);
+    for (const auto& [ranks, list] : by_ranks) {
+      Ranks group(ranks);
+      for (const Case* what : list) {
+        const Prepared prepared = prepare(*what);
+        group.run([&](zc_comm* comm, std::int32_t rank) { run_case(comm, rank, *what, prepared); });
+        if (::testing::Test::HasFailure()) return;
+      }
+    }
+  }
+};
+
+TYPED_TEST_SUITE_P(CollectiveProduct);
+
+// Pairs of any two of: collective, types, operation, in place, count, alignment, ranks.
+TYPED_TEST_P(CollectiveProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
+  const auto rows = pairwise_rows(Product::levels(), [](const Row& row) { return is_legal(Product::make(row)); });
+  ASSERT_GT(rows.size(), 100u);
+  std::vector<Case> cases;
+  for (const Row& row : rows) cases.push_back(Product::make(row));
+  this->run(cases);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CollectiveProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else);
+
+// The whole product: minutes.
+template <class Ranks>
+class CollectiveFullProduct : public ::testing::Test {};
+TYPED_TEST_SUITE_P(CollectiveFullProduct);
+
+TYPED_TEST_P(CollectiveFullProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
+  const std::vector<std::size_t> levels = Product::levels();
+  for (std::size_t n = 0; n < levels[Product::ranks]; ++n) {
+    TypeParam group(Product::kRanks[n]);
+    for (std::size_t i = 0; i < levels[0] * levels[1] * levels[2] * levels[4]; ++i) {
+      std::size_t rest = i;
+      const auto take = [&](std::size_t factor) {
+        const std::size_t level = rest % levels[factor];
+        rest /= levels[factor];
+        return level;
+      };
+      Row row = {take(0), take(1), take(2), 0, take(4), 0, n};
+      if (!is_legal(Product::make(row))) continue;
+      const Prepared prepared = prepare(Product::make(row));
+      std::vector<Case> places;  // the same call with its buffers in other places
+      for (std::size_t place = 0; place < 4; ++place) {
+        row[Product::in_place] = place / 2, row[Product::shifted] = place % 2;
+        if (is_legal(Product::make(row))) places.push_back(Product::make(row));
+      }
+      group.run([&](zc_comm* comm, std::int32_t rank) {
+        for (const Case& what : places) run_case(comm, rank, what, prepared);
+      });
+      if (this->HasFailure()) return;
+    }
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CollectiveFullProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else);
+
+}  // namespace zerocomm::test

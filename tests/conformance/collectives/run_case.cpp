@@ -1,0 +1,100 @@
+// One rank's part of a case: buffers, the call, the checks.
+#include "collectives/case.hpp"
+#include "support/guarded_buffer.hpp"
+#include "support/rank_failure.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace zerocomm::test {
+namespace {
+
+// Where a rank's input and output lie. In place both are in `first`.
+struct Buffers {
+  std::unique_ptr<GuardedBuffer> first;   // send, or the one buffer
+  std::unique_ptr<GuardedBuffer> second;  // recv
+  std::byte* send = nullptr;
+  std::byte* recv = nullptr;
+};
+
+std::byte* null_if_empty(GuardedBuffer& buffer, bool shifted) { return buffer.bytes() == 0 && shifted ? nullptr : buffer.data(); }
+
+Buffers lay_out(const Case& what, std::int32_t rank, const Bytes& input) {
+  const std::size_t each = zc_dtype_bytes(what.dtype), out_each = zc_dtype_bytes(what.output);
+  const std::size_t send_bytes = send_count(what, rank) * each, recv_bytes = recv_count(what, rank) * out_each;
+  Buffers result;
+  if (what.in_place || what.form == Form::broadcast) {
+    result.first = std::make_unique<GuardedBuffer>(std::max(send_bytes, recv_bytes), what.shifted ? each : 0);
+    result.send = result.recv = null_if_empty(*result.first, what.shifted);
+    const std::size_t own_bytes = block_offset(what, rank) * each;
+    if (result.send != nullptr && (what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v)) result.recv += own_bytes;
+    if (result.send != nullptr && (what.form == Form::all_gather || what.form == Form::all_gather_v)) result.send += own_bytes;
+  } else {
+    result.first = std::make_unique<GuardedBuffer>(send_bytes, what.shifted ? each : 0);
+    result.second = std::make_unique<GuardedBuffer>(recv_bytes, what.shifted ? out_each : 0);
+    result.send = null_if_empty(*result.first, what.shifted);
+    result.recv = null_if_empty(*result.second, what.shifted);
+  }
+  if (!input.empty()) std::memcpy(result.send, input.data(), input.size());
+  return result;
+}
+
+zc_status call(zc_comm* comm, const Case& what, std::byte* send, std::byte* recv) {
+  zc_coll_options options{};
+  options.struct_size = sizeof options;
+  options.output_dtype = what.output == what.dtype ? ZC_DTYPE_NONE : what.output;
+  options.premul = what.premul;
+  switch (what.form) {
+    case Form::all_reduce: return zc_all_reduce(comm, send, recv, what.count, what.dtype, what.op, &options);
+    case Form::reduce_scatter: return zc_reduce_scatter(comm, send, recv, what.count, what.dtype, what.op, &options);
+    case Form::reduce_scatter_v: return zc_reduce_scatter_v(comm, send, recv, what.counts.data(), what.dtype, what.op, &options);
+    case Form::all_gather: return zc_all_gather(comm, send, recv, what.count, what.dtype, &options);
+    case Form::all_gather_v: return zc_all_gather_v(comm, send, recv, what.counts.data(), what.dtype, &options);
+    default: return zc_broadcast(comm, recv, what.count, what.dtype, what.root, &options);
+  }
+}
+
+// A reduction in place writes the rank's own block; everything else of the input stays.
+void check_input_kept(const Case& what, std::int32_t rank, const Bytes& input, const Buffers& buffers) {
+  if (input.empty() || what.form == Form::broadcast) return;
+  const bool scatters = what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v;
+  if (what.in_place && !scatters) return;
+  const std::size_t each = zc_dtype_bytes(what.dtype);
+  const std::size_t own = what.in_place ? block_offset(what, rank) * each : input.size();
+  const std::size_t end = what.in_place ? own + block_count(what, rank) * each : input.size();
+  RANK_CHECK(std::memcmp(buffers.send, input.data(), own) == 0, "%s: the input was written", describe(what).c_str());
+  RANK_CHECK(end == input.size() || std::memcmp(buffers.send + end, input.data() + end, input.size() - end) == 0,
+             "%s: the input behind the own block was written", describe(what).c_str());
+}
+
+// Bits of NaN are outside equality with the oracle, and yet all ranks have the same.
+void check_equal_on_all_ranks(zc_comm* comm, const Case& what, std::uint64_t hash) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(what.ranks));
+  const auto own = static_cast<std::int64_t>(hash);
+  RANK_OK(zc_all_gather(comm, &own, all.data(), 1, ZC_DTYPE_I64, nullptr));
+  RANK_CHECK(std::equal(all.begin() + 1, all.end(), all.begin()), "%s: results differ between ranks", describe(what).c_str());
+}
+
+}  // namespace
+
+void run_case(zc_comm* comm, std::int32_t rank, const Case& what, const Prepared& prepared) {
+  const auto self = static_cast<std::size_t>(rank);
+  const Bytes &input = prepared.inputs[self], &expected = prepared.outputs[self];
+  const Buffers buffers = lay_out(what, rank, input);
+  const zc_status status = call(comm, what, buffers.send, buffers.recv);
+  RANK_CHECK(status == ZC_OK, "%s: %s: %s", describe(what).c_str(), zc_status_name(status), zc_last_error());
+
+  const std::size_t count = recv_count(what, rank), out_each = zc_dtype_bytes(what.output);
+  RANK_CHECK(expected.size() == count * out_each, "%s: the oracle gives %zu bytes", describe(what).c_str(), expected.size());
+  const std::size_t wrong = first_difference(what.output, buffers.recv, expected.data(), count);
+  RANK_CHECK(wrong == count, "%s: element %zu is %.17g, not %.17g", describe(what).c_str(), wrong,
+             load_element(what.output, buffers.recv + wrong * out_each),
+             load_element(what.output, expected.data() + wrong * out_each));
+  RANK_CHECK(buffers.first->guards_intact() && (!buffers.second || buffers.second->guards_intact()),
+             "%s: memory outside the buffers was written", describe(what).c_str());
+  check_input_kept(what, rank, input, buffers);
+  if (what.form != Form::reduce_scatter && what.form != Form::reduce_scatter_v)
+    check_equal_on_all_ranks(comm, what, hash_bytes(buffers.recv, count * out_each));
+}
+
+}  // namespace zerocomm::test

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Build everything and run the tests. From any directory, as often as you like:
+#   bash tests/run.sh [--full] [--preset NAME]
+# --full adds the long tests; NAME is a preset of CMakePresets.json (default: release).
+set -euo pipefail
+
+full=no
+preset=release
+while (($#)); do
+  case $1 in
+    --full) full=yes ;;
+    --preset)
+      preset=${2:?--preset needs a name}
+      shift
+      ;;
+    *)
+      echo "usage: bash tests/run.sh [--full] [--preset NAME]" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bash cmake/need_packages.sh g++ cmake ninja-build ccache libgtest-dev librapidcheck-dev nlohmann-json3-dev \
+  libcli11-dev libfmt-dev python3 pkg-config
+
+cmake --preset "$preset"
+cmake --build --preset "$preset" --parallel "$(nproc)"
+
+# ThreadSanitizer of g++ 12 does not start where the kernel randomises addresses by more than 28 bits.
+runner=()
+if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then runner=(setarch -R); fi
+choice=()
+if [[ $full == no ]]; then choice=(--label-exclude '^full$'); fi
+"${runner[@]}" ctest --preset "$preset" "${choice[@]}"

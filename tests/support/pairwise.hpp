@@ -1,0 +1,55 @@
+// Few rows that hold every pair of levels of any two factors: a small stand-in for a full product.
+#pragma once
+
+#include "support/exact_data.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace zerocomm::test {
+
+using Row = std::vector<std::size_t>;  // one level per factor
+
+// `levels` has the number of levels of each factor; `legal` says which rows exist. A pair that no legal row was found
+// for in many tries is left out. The same arguments always give the same rows.
+inline std::vector<Row> pairwise_rows(const std::vector<std::size_t>& levels, const std::function<bool(const Row&)>& legal) {
+  using Pair = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;  // factor, level, factor, level
+  std::set<Pair> open;
+  for (std::size_t f = 0; f < levels.size(); ++f)
+    for (std::size_t g = f + 1; g < levels.size(); ++g)
+      for (std::size_t a = 0; a < levels[f]; ++a)
+        for (std::size_t b = 0; b < levels[g]; ++b) open.insert({f, a, g, b});
+  const auto for_pairs = [](const Row& row, auto&& visit) {
+    for (std::size_t f = 0; f < row.size(); ++f)
+      for (std::size_t g = f + 1; g < row.size(); ++g) visit(Pair{f, row[f], g, row[g]});
+  };
+  std::vector<Row> rows;
+  std::uint64_t draw = 1;
+  while (!open.empty()) {
+    const auto [f, a, g, b] = *open.begin();
+    Row best;
+    std::size_t best_gain = 0;
+    for (int tries = 0, found = 0; tries < 2000 && found < 30; ++tries) {
+      Row row(levels.size());
+      for (std::size_t i = 0; i < row.size(); ++i) row[i] = (draw = mix(draw)) % levels[i];
+      row[f] = a, row[g] = b;
+      if (!legal(row)) continue;
+      ++found;
+      std::size_t gain = 0;
+      for_pairs(row, [&](const Pair& pair) { gain += open.count(pair); });
+      if (gain > best_gain) best = row, best_gain = gain;
+    }
+    if (best.empty()) {
+      open.erase(open.begin());
+      continue;
+    }
+    for_pairs(best, [&](const Pair& pair) { open.erase(pair); });
+    rows.push_back(best);
+  }
+  return rows;
+}
+
+}  // namespace zerocomm::test

@@ -1,0 +1,54 @@
+// The list of functions that waiting calls run.
+#include "comm/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace zerocomm::comm {
+namespace {
+
+void count_up(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
+
+TEST(ProgressList, runs_everything_once_and_tells_of_foreign_groups) {
+  std::atomic<int> first{0}, second{0};
+  const int group_a = 0, group_b = 0;
+  EXPECT_FALSE(run_progress(&group_a));
+  zc_progress* const a = add_progress(count_up, &first, &group_a);
+  EXPECT_FALSE(run_progress(&group_a));
+  EXPECT_TRUE(run_progress(&group_b));
+  zc_progress* const b = add_progress(count_up, &second, &group_b);
+  EXPECT_TRUE(run_progress(&group_a));
+  EXPECT_EQ(first.load(), 3);
+  EXPECT_EQ(second.load(), 1);
+  remove_progress(a);
+  EXPECT_FALSE(run_progress(&group_b));
+  remove_progress(b);
+  EXPECT_FALSE(run_progress(&group_b));
+  EXPECT_EQ(first.load(), 3);
+  EXPECT_EQ(second.load(), 2);
+}
+
+// Whoever removes a function may free its context at once.
+TEST(ProgressList, removal_waits_for_calls_that_run) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> runners;
+  for (int i = 0; i < 3; ++i)
+    runners.emplace_back([&] {
+      while (!stop.load()) run_progress(nullptr);
+    });
+  for (int turn = 0; turn < 300; ++turn) {
+    auto counter = std::make_unique<std::atomic<int>>(0);
+    zc_progress* const handle = add_progress(count_up, counter.get(), nullptr);
+    if (turn % 10 == 0)
+      while (counter->load() == 0) std::this_thread::yield();
+    remove_progress(handle);
+  }
+  stop = true;
+  for (std::thread& runner : runners) runner.join();
+}
+
+}  // namespace
+}  // namespace zerocomm::comm
