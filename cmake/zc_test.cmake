@@ -1,5 +1,5 @@
 # How a test comes into being. Names of tests are <kind>.<folder>.<Suite>.<test>; the kind and LABELS are labels. Tests
-# labelled `full` are the long ones that only `tests/run.sh --full` runs.
+# labelled `full` are the long ones that only `tests/run.sh --full` runs. Engines poison released memory in all of them.
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -61,7 +61,7 @@ function(zc_add_test name)
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     NO_PRETTY_VALUES
-    PROPERTIES TIMEOUT ${seconds} RUN_SERIAL ${arg_SERIAL})
+    PROPERTIES TIMEOUT ${seconds} RUN_SERIAL ${arg_SERIAL} ENVIRONMENT ZC_POISON=1)
   # The properties above cannot hold a list, so the labels follow in a script of their own.
   set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
   file(WRITE ${script} "set_tests_properties(\${${target}_TESTS} PROPERTIES LABELS \"${arg_KIND};${arg_LABELS}\")\n")
@@ -75,5 +75,6 @@ function(zc_add_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "KIND;TIMEOUT" "COMMAND;LABELS")
   zc_test_timeout(seconds "${arg_KIND}" "${arg_TIMEOUT}")
   add_test(NAME ${arg_KIND}.${name} COMMAND ${arg_COMMAND})
-  set_tests_properties(${arg_KIND}.${name} PROPERTIES LABELS "${arg_KIND};${arg_LABELS}" TIMEOUT ${seconds})
+  set_tests_properties(${arg_KIND}.${name} PROPERTIES LABELS "${arg_KIND};${arg_LABELS}" TIMEOUT ${seconds}
+                                                      ENVIRONMENT ZC_POISON=1)
 endfunction()

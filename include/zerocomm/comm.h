@@ -84,14 +84,16 @@ typedef enum zc_link {
   ZC_LINK_THREAD = 1,  /**< another rank of the same process */
   ZC_LINK_HOST = 2,    /**< another process of the same node */
   ZC_LINK_NETWORK = 3, /**< another node (also where the topology text only says so) */
-  ZC_LINK_COUNT_ = 4
+  ZC_LINK_COUNT_ = 4,
+  ZC_LINK_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_link;
 
 /** What the bytes of a call are for. */
 typedef enum zc_traffic {
   ZC_TRAFFIC_DEFAULT = 0, /**< data */
   ZC_TRAFFIC_DATA = 1,    /**< parameters and gradients */
-  ZC_TRAFFIC_CONTROL = 2  /**< norm, loss, agreement */
+  ZC_TRAFFIC_CONTROL = 2,  /**< norm, loss, agreement */
+  ZC_TRAFFIC_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_traffic;
 
 /** Counters of one rank since its communicator was made or they were reset. */
@@ -129,6 +131,8 @@ typedef struct zc_wait_options {
   /** Names who is waited for, for the error text: writes a rank (or ZC_NONE) and a short text. May be NULL. */
   void (*blame)(void *context, int32_t *rank, char *text, size_t capacity_bytes);
   const char *label; /**< what is waited for, for the error text */
+  /** Called when the deadline has passed: how many nanoseconds more to wait; 0 or less: none. May be NULL. */
+  int64_t (*extend_ns)(void *context);
 } zc_wait_options;
 
 /** 1 if the wait is over, 0 if not, a negative zc_status to end it with that error. */

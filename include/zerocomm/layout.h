@@ -29,14 +29,16 @@ typedef enum zc_stage {
   ZC_STAGE_1 = 1,  /**< optimizer state is cut */
   ZC_STAGE_2 = 2,  /**< and gradients */
   ZC_STAGE_3 = 3,  /**< and parameters */
-  ZC_STAGE_0 = -1  /**< nothing is cut: plain data parallelism */
+  ZC_STAGE_0 = -1,  /**< nothing is cut: plain data parallelism */
+  ZC_STAGE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_stage;
 
 /** How units are cut over ranks. */
 typedef enum zc_placement {
   ZC_PLACEMENT_DEFAULT = 0,  /**< per unit */
   ZC_PLACEMENT_PER_UNIT = 1, /**< every unit is cut over all ranks: a fetch uses every rank's link */
-  ZC_PLACEMENT_FLAT = 2      /**< one cut over the whole flat buffer (UNSUPPORTED on thread ranks) */
+  ZC_PLACEMENT_FLAT = 2,      /**< one cut over the whole flat buffer (UNSUPPORTED on thread ranks) */
+  ZC_PLACEMENT_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_placement;
 
 /** One tensor, as the framework knows it. Zero in a member means its default. */
@@ -186,7 +188,7 @@ ZC_API zc_status zc_layout_pieces(const zc_layout *layout, int32_t rank, size_t 
                                   const zc_piece **pieces, size_t *piece_count);
 
 /** Form of a printed layout. */
-typedef enum zc_text_form { ZC_TEXT_DEFAULT = 0, ZC_TEXT_PLAIN = 1, ZC_TEXT_JSON = 2 } zc_text_form;
+typedef enum zc_text_form { ZC_TEXT_DEFAULT = 0, ZC_TEXT_PLAIN = 1, ZC_TEXT_JSON = 2, ZC_TEXT_FORM_FORCE_INT_ = 0x7fffffff } zc_text_form;
 
 /**
  * Print a layout: units, buffers, buckets, ranges of every rank, padding, bytes.

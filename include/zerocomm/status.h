@@ -20,7 +20,8 @@ typedef enum zc_scope {
   ZC_SCOPE_CALL = 1,    /**< nothing happened; fix the arguments and call again */
   ZC_SCOPE_REQUEST = 2, /**< this operation failed; its communicator lives */
   ZC_SCOPE_COMM = 3,    /**< the communicator is dead; only abort, dump and destroy are legal */
-  ZC_SCOPE_PROCESS = 4  /**< the process is short of something, or the library is wrong */
+  ZC_SCOPE_PROCESS = 4,  /**< the process is short of something, or the library is wrong */
+  ZC_SCOPE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_scope;
 
 /**
@@ -90,7 +91,8 @@ typedef enum zc_log_level {
   ZC_LOG_ERROR = 1,
   ZC_LOG_WARN = 2,
   ZC_LOG_INFO = 3,
-  ZC_LOG_DEBUG = 4
+  ZC_LOG_DEBUG = 4,
+  ZC_LOG_LEVEL_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_log_level;
 
 /** Receives one log line without a line end. May be called from any thread, never under a lock. */

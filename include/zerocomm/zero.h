@@ -41,35 +41,40 @@ typedef enum zc_phase {
   ZC_PHASE_ONLY = 2,   /**< the only gradient pass of its step */
   ZC_PHASE_FIRST = 3,  /**< the first of several */
   ZC_PHASE_MIDDLE = 4,
-  ZC_PHASE_LAST = 5
+  ZC_PHASE_LAST = 5,
+  ZC_PHASE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_phase;
 
 /** How the gradients of several passes of one step are combined. Bits agree over stages within one order. */
 typedef enum zc_accumulation {
   ZC_ACCUMULATION_DEFAULT = 0,     /**< reduce_each */
   ZC_ACCUMULATE_REDUCE_EACH = 1,   /**< every pass is reduced and added to the shards */
-  ZC_ACCUMULATE_FIRST = 2          /**< passes are added up locally in f32; the last one reduces. Needs a full local copy */
+  ZC_ACCUMULATE_FIRST = 2,          /**< passes are added up locally in f32; the last one reduces. Needs a full local copy */
+  ZC_ACCUMULATION_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_accumulation;
 
 /** What a gradient that was never reported means at the end of a pass. */
 typedef enum zc_absent {
   ZC_ABSENT_DEFAULT = 0, /**< error */
   ZC_ABSENT_ERROR = 1,   /**< ARGUMENT, naming tensor and rank; the pass stays open */
-  ZC_ABSENT_ZERO = 2     /**< zeros */
+  ZC_ABSENT_ZERO = 2,     /**< zeros */
+  ZC_ABSENT_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_absent;
 
 /** When a complete bucket is handed to the reduction. */
 typedef enum zc_launch {
   ZC_LAUNCH_DEFAULT = 0,   /**< when complete */
   ZC_LAUNCH_COMPLETE = 1,
-  ZC_LAUNCH_END = 2        /**< all in zc_zero_end */
+  ZC_LAUNCH_END = 2,        /**< all in zc_zero_end */
+  ZC_LAUNCH_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_launch;
 
 /** Who reduces which slice of a bucket. The bits do not depend on it. */
 typedef enum zc_slices {
   ZC_SLICES_DEFAULT = 0, /**< claimed */
   ZC_SLICES_CLAIMED = 1, /**< whoever is inside the library takes the next slice */
-  ZC_SLICES_STATIC = 2   /**< every rank reduces what it owns: traffic per rank is the formula's */
+  ZC_SLICES_STATIC = 2,   /**< every rank reduces what it owns: traffic per rank is the formula's */
+  ZC_SLICES_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_slices;
 
 /** Options of an engine. Zero in a member means its default. Equal on all ranks, or creation is MISMATCH. */
@@ -194,7 +199,8 @@ typedef enum zc_state {
   ZC_STATE_NONE = 0,
   ZC_STATE_PARAMETER = 1, /**< in storage dtype */
   ZC_STATE_MASTER = 2,    /**< in f32; of f32 parameters: the parameters */
-  ZC_STATE_GRADIENT = 3   /**< reduced, in the shard gradient dtype */
+  ZC_STATE_GRADIENT = 3,   /**< reduced, in the shard gradient dtype */
+  ZC_STATE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_state;
 
 /** A run of elements that this rank updates: everything the optimizer needs, without padding. */

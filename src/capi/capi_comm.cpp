@@ -161,8 +161,11 @@ zc_status zc_comm_wait(zc_comm* comm, zc_ready_fn ready, void* context, const zc
       mine.blame(context, rank, text, capacity_bytes);
     };
     FunctionRef<void(std::int32_t*, char*, std::size_t)> blame = name_culprit;
+    const auto ask_for_more = [&] { return mine.extend_ns(context); };  // named: a FunctionRef keeps nothing alive
+    FunctionRef<std::int64_t()> extend_ns = ask_for_more;
     ZC_TRY(comm->check_alive());
-    return comm->wait([&] { return ready(context); }, {mine.deadline_ns, mine.label, mine.blame ? &blame : nullptr});
+    return comm->wait([&] { return ready(context); }, {mine.deadline_ns, mine.label, mine.blame ? &blame : nullptr, false,
+                                                       mine.extend_ns ? &extend_ns : nullptr});
   });
 }
 

@@ -67,7 +67,7 @@ zc_status Comm::time_out(const WaitSpec& spec) const noexcept {
 zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexcept {
   ZC_TRY(check_process());
   Bell& bell = own_block().bell;
-  const Deadline deadline = Deadline::after(spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns);
+  Deadline deadline = Deadline::after(spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns);
   const std::int64_t spin_end_ns = settings_.spin_ns > 0 ? now_ns() + settings_.spin_ns : 0;
   bool asleep = false;
   zc_status result = ZC_OK;
@@ -93,6 +93,10 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
     }
     const std::int64_t left_ns = deadline.left_ns();  // 0 for a poll
     if (left_ns == 0) {
+      if (const std::int64_t more_ns = spec.extend_ns != nullptr ? (*spec.extend_ns)() : 0; more_ns > 0) {
+        deadline = Deadline::after(more_ns);
+        continue;
+      }
       result = time_out(spec);
       break;
     }

@@ -24,6 +24,8 @@ struct WaitSpec {
   FunctionRef<void(std::int32_t*, char*, std::size_t)>* blame = nullptr;
   // Others count on this rank already: a poll that finds nothing is TIMEOUT, not AGAIN.
   bool announced = false;
+  // Nanoseconds more to wait when the deadline has passed; 0: none.
+  FunctionRef<std::int64_t()>* extend_ns = nullptr;
 };
 
 struct Settings {

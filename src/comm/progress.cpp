@@ -48,7 +48,8 @@ void remove_progress(zc_progress* handle) noexcept {
 
 bool run_progress(const void* group) noexcept {
   bool foreign = false;
-  for (const Entry& entry : *current_list()) {
+  const std::shared_ptr<const Entries> entries = current_list();  // kept while it is walked
+  for (const Entry& entry : *entries) {
     entry->running.fetch_add(1);
     if (!entry->removed.load()) {
       entry->run(entry->context);

@@ -97,7 +97,7 @@ class Engine {
   // Fetching.
   zc_status pin(std::size_t unit);
   zc_status pin_needed(std::size_t unit);
-  zc_status fetch(std::size_t unit, std::size_t offset_bytes);
+  zc_status fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_t generation);
   void fetch_ahead();
   zc_status carry_out_prefetch(const zero::Plan& plan, std::unique_lock<std::mutex>& lock);
   bool owners_published(std::uint64_t generation) const;
@@ -108,6 +108,7 @@ class Engine {
   void poison_dropped(const zero::Plan& plan);
   std::size_t held_units() const;
   void note_memory();
+  void note_call() const;
   zc_status refuse(const zero::Verdict& verdict) const;
 
   // Reducing.
@@ -140,6 +141,7 @@ class Engine {
   const zc_zero_config config_;
   const std::int32_t rank_;
   const std::int32_t ranks_;
+  const std::int64_t deadline_ns_;
   const MemoryPlan plan_;
   const Words words_;
   std::unique_ptr<void, FreeMemory> gathered_memory_;

@@ -27,6 +27,13 @@ std::int32_t size_of(const zc_comm* comm) {
   return ranks;
 }
 
+std::int64_t deadline_of(const zc_comm* comm) {
+  zc_comm_info info{};
+  info.struct_size = sizeof info;
+  require_ok(zc_comm_get_info(comm, &info));
+  return info.deadline_ns;
+}
+
 void* gathered_memory(zc_comm* comm, const MemoryPlan& plan) {
   void* memory = nullptr;
   if (plan.ledger.gather_bytes != 0) require_ok(zc_mem_alloc(comm, plan.ledger.gather_bytes, &memory));
@@ -108,6 +115,7 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
       config_(config),
       rank_(rank_of(comm)),
       ranks_(size_of(comm)),
+      deadline_ns_(config.deadline_ns != 0 ? config.deadline_ns : deadline_of(comm)),
       plan_(plan_memory(layout_, config_)),
       words_(layout_),
       gathered_memory_(gathered_memory(comm, plan_), FreeMemory{comm}),

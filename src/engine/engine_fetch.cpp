@@ -1,4 +1,5 @@
 // Passes and parameters: begin, acquire, release, and the copies of stage 3.
+#include "base/clock.hpp"
 #include "engine/engine.hpp"
 
 #include <cstdio>
@@ -13,22 +14,27 @@ zc_status Engine::begin(const char* pass, zc_phase phase) {
   ZC_REQUIRE(pass != nullptr && *pass != '\0', ZC_ARGUMENT, "rank %d: a pass needs a name", rank_);
   ZC_TRY(zc_comm_status(comm_));
   ZC_TRY(check_failure());
-  std::uint64_t generation = 0;
   {
     const std::lock_guard lock(mutex_);
+    ZC_TRY(check_changes(publication_.published().generation));
     const Verdict verdict = publication_.begin(phase, config_.micro_steps);
     if (verdict.status != ZC_OK) return refuse(verdict);
     fetcher_.begin_pass(pass);
-    generation = publication_.pinned();
     if (phase != ZC_PHASE_EVAL) open_gradient_pass(phase);
+    note_call();
   }
-  return check_changes(generation);
+  if (!plan_.full_parameters) fetch_ahead();
+  return ZC_OK;
 }
 
 // Pins one storing unit and makes it resident.
 zc_status Engine::pin(std::size_t unit) {
   std::unique_lock lock(mutex_);
   for (;;) {
+    // Together with the plan: once update_begin has closed the engine, no fetch may start.
+    const Verdict verdict = publication_.acquire(held_units());
+    if (verdict.status != ZC_OK) return refuse(verdict);
+    const std::uint64_t generation = publication_.pinned();
     const Plan plan = fetcher_.acquire(unit);
     if (plan.status != ZC_OK) return fail(plan.status, "rank %d: %s", rank_, plan.text.c_str());
     poison_dropped(plan);
@@ -38,7 +44,7 @@ zc_status Engine::pin(std::size_t unit) {
       case Need::fetch: {
         note_memory();
         lock.unlock();
-        const zc_status status = fetch(plan.unit, plan.offset_bytes);
+        const zc_status status = fetch(plan.unit, plan.offset_bytes, generation);
         lock.lock();
         fetcher_.landed(unit, status == ZC_OK);
         landed_.notify_all();
@@ -77,13 +83,15 @@ zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t te
     const std::lock_guard lock(mutex_);
     const Verdict verdict = publication_.acquire(held_units());
     if (verdict.status != ZC_OK) return refuse(verdict);
+    note_call();
   }
   if (!plan_.full_parameters) {
     zc_status status = pin_needed(unit);
     if (status == ZC_BUDGET) {
       // One of several needed units may lie in the middle of the arena. Start from an empty one.
       {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        landed_.wait(lock, [&] { return !fetcher_.any_fetching(); });
         poison_dropped(fetcher_.drop_unheld());
       }
       status = pin_needed(unit);
@@ -103,6 +111,7 @@ zc_status Engine::release(std::size_t unit) {
     const std::lock_guard lock(mutex_);
     ZC_REQUIRE(holds_[unit] != 0, ZC_STATE, "rank %d: unit %s is not held", rank_, layout_.units[unit].name.c_str());
     --holds_[unit];
+    note_call();
     if (plan_.full_parameters) return ZC_OK;
     for (const std::size_t need : layout_.units[unit].needs) poison_dropped(fetcher_.release(need));
   }
@@ -130,8 +139,9 @@ zc_status Engine::carry_out_prefetch(const Plan& plan, std::unique_lock<std::mut
   poison_dropped(plan);
   note_memory();
   const std::size_t unit = plan.unit, offset_bytes = plan.offset_bytes;
+  const std::uint64_t generation = publication_.pinned();
   lock.unlock();
-  const zc_status status = fetch(unit, offset_bytes);
+  const zc_status status = fetch(unit, offset_bytes, generation);
   lock.lock();
   fetcher_.landed(unit, status == ZC_OK);
   landed_.notify_all();
@@ -146,13 +156,8 @@ void Engine::fetch_ahead() {
   }
 }
 
-// Copies a unit's shards from all ranks to its place.
-zc_status Engine::fetch(std::size_t unit, std::size_t offset_bytes) {
-  std::uint64_t generation = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    generation = publication_.pinned();
-  }
+// Copies a unit's shards of one generation from all ranks to its place.
+zc_status Engine::fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_t generation) {
   ZC_TRY(wait_for_owners(generation));
   ZC_TRY(check_changes(generation));
   for (const std::size_t index : layout_.units[unit].blocks) {
@@ -204,6 +209,12 @@ zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const ch
                   static_cast<unsigned long long>(at.read(at.engine->load_word(at.next, at.word))),
                   static_cast<unsigned long long>(at.least));
   };
+  // A rank that is inside a pass may compute for long: its time counts from its last call.
+  options.extend_ns = [](void* context) -> std::int64_t {
+    const auto& at = *static_cast<const Wait*>(context);
+    const std::uint64_t called_ns = at.engine->load_word(at.next, Words::called());
+    return called_ns == 0 ? 0 : static_cast<std::int64_t>(called_ns) + at.engine->deadline_ns_ - now_ns();
+  };
   const zc_ready_fn ready = [](void* context) -> int {
     auto& at = *static_cast<Wait*>(context);
     while (at.next < at.engine->ranks_ && at.read(at.engine->load_word(at.next, at.word)) >= at.least) ++at.next;
@@ -229,6 +240,13 @@ zc_status Engine::check_changes(std::uint64_t generation) const {
     first_rank = rank;
   }
   return ZC_OK;
+}
+
+// Under the lock. Says when this rank last called inside a pass: others measure their patience from there. Wakes nobody.
+void Engine::note_call() const {
+  const std::uint64_t before = load_word(rank_, Words::called());
+  const std::uint64_t now = publication_.pass_open() ? static_cast<std::uint64_t>(now_ns()) : 0;
+  if (before != now) zc_window_compare_swap(window_.get(), rank_, Words::called(), before, now, nullptr);
 }
 
 void Engine::poison_dropped(const Plan& plan) {

@@ -40,6 +40,7 @@ zc_status Engine::report(std::size_t use, const void* gradient, bool absent) {
     const zc_status status = absent ? reducer_.absent(use, &text) : reducer_.ready(use, &text);
     if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
     gradients_[use] = gradient;
+    note_call();
   }
   if (!empty) zc_window_add(window_.get(), rank_, words_.reported(use), std::uint64_t{1} << use % 64, nullptr);
   pump();
@@ -130,13 +131,31 @@ void Engine::add_parts(std::size_t use_index, std::byte* to, zc_dtype wire, bool
       std::memcpy(to, gradient, count * zc_dtype_bytes(wire));
     return;
   }
-  constexpr std::size_t kMostParts = 16;
-  std::array<const void*, kMostParts> inputs{};
-  for (std::size_t first = 0; first < use.parts.size(); first += kMostParts) {
-    const std::size_t inputs_count = std::min(kMostParts, use.parts.size() - first);
-    for (std::size_t i = 0; i < inputs_count; ++i) inputs[i] = gradients_[use.parts[first + i]];
-    const zc_status status = zc_reduce_local(inputs.data(), inputs_count, to, count, dtype, wire, ZC_OP_SUM, accumulate || first != 0);
-    if (status != ZC_OK) record_engine_defect();
+  constexpr std::size_t kFewParts = 16, kBlock = 512;
+  const auto add = [&](const void* const* inputs, std::size_t inputs_count, void* sum, std::size_t elements, zc_dtype in, zc_dtype out,
+                       bool onto) {
+    if (zc_reduce_local(inputs, inputs_count, sum, elements, in, out, ZC_OP_SUM, onto) != ZC_OK) record_engine_defect();
+  };
+  std::array<const void*, kFewParts> inputs{};
+  const std::size_t few = std::min(kFewParts, use.parts.size());
+  if (few == use.parts.size()) {
+    for (std::size_t i = 0; i < few; ++i) inputs[i] = gradients_[use.parts[i]];
+    return add(inputs.data(), few, to, count, dtype, wire, accumulate);
+  }
+  // Many parts: one after the other onto sums in f32, so that there is one order and one rounding.
+  std::array<float, kBlock> sums;
+  for (std::size_t first = 0; first < count; first += kBlock) {
+    const std::size_t block = std::min(kBlock, count - first);
+    const auto from = [&](std::size_t part) -> const void* {
+      const auto* gradient = static_cast<const std::byte*>(gradients_[use.parts[part]]);
+      return gradient == nullptr ? nullptr : gradient + first * zc_dtype_bytes(dtype);
+    };
+    for (std::size_t part = 0; part < use.parts.size(); ++part) {
+      const void* input = from(part);
+      add(&input, 1, sums.data(), block, dtype, ZC_DTYPE_F32, part != 0);
+    }
+    const void* sum = sums.data();
+    add(&sum, 1, to + first * zc_dtype_bytes(wire), block, ZC_DTYPE_F32, wire, accumulate);
   }
 }
 
@@ -266,6 +285,7 @@ zc_status Engine::end() {
   const zero::Verdict verdict = publication_.end();
   if (verdict.status != ZC_OK) return refuse(verdict);
   fetcher_.end_pass();
+  note_call();
   in_end_ = false;
   if (reduces) {
     pass_phase_.store(ZC_PHASE_NONE);

@@ -23,6 +23,7 @@ class Words {
   static constexpr std::size_t done() { return 1; }     // generation + 1 that this rank will never read again; 0: none
   static constexpr std::size_t pass() { return 2; }     // number of the present gradient pass + 1; 0: none yet
   static constexpr std::size_t failure() { return 3; }  // bucket + 1 whose arrivals disagree; 0: none
+  static constexpr std::size_t called() { return 4; }   // when this rank last called the engine inside a pass, in ns; 0: no pass
   std::size_t arrived(std::size_t bucket) const { return kFixed + bucket; }
   std::size_t reported(std::size_t use) const { return kFixed + buckets_ + use / 64; }
   std::size_t report_words() const { return report_words_; }
@@ -35,7 +36,7 @@ class Words {
   std::size_t count() const { return kFixed + buckets_ + report_words_ + (buckets_ + ranks_ - 1) / ranks_ * (ranks_ + 2); }
 
  private:
-  static constexpr std::size_t kFixed = 4;
+  static constexpr std::size_t kFixed = 5;
   std::size_t entry(std::size_t bucket) const { return kFixed + buckets_ + report_words_ + bucket / ranks_ * (ranks_ + 2); }
 
   std::size_t ranks_;

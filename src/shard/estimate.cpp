@@ -65,7 +65,8 @@ void add_gradients(zc_estimate& sum, const Model& model, const Part& part) {
   } else {  // the rank keeps its own gradients; the reduced range goes back into them where it fits
     if (!model.accumulates_locally())
       add_state(sum, figure, part.slots, part.full_real, zc_dtype_bytes(part.gradient_dtype));
-    const bool in_place = part.gradient_dtype == part.shard_gradient_dtype && model.reductions() == 1;
+    const zc_dtype sent = model.accumulates_locally() ? ZC_DTYPE_F32 : part.gradient_dtype;
+    const bool in_place = sent == part.shard_gradient_dtype && model.reductions() == 1;
     if (!in_place) add_state(sum, figure, part.shard, part.shard_real, reduced_bytes);
   }
   if (model.accumulates_locally()) add_state(sum, figure, part.slots, part.full_real, kF32Bytes);

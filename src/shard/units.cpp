@@ -23,7 +23,9 @@ SliceIndex sort_slices(const Layout& layout) {
     const Use& use = layout.uses[i];
     return std::tuple(use.tensor, use.in_tensor.offset, use.in_tensor.count, i);
   };
-  std::sort(index.uses.begin(), index.uses.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  const auto before = [&](std::size_t a, std::size_t b) { return key(a) < key(b); };
+  if (!std::is_sorted(index.uses.begin(), index.uses.end(), before))  // the usual list is: every tensor once, in order
+    std::sort(index.uses.begin(), index.uses.end(), before);
   index.first.assign(layout.tensors.size() + 1, 0);
   for (const Use& use : layout.uses) ++index.first[use.tensor + 1];
   for (std::size_t t = 0; t < layout.tensors.size(); ++t) index.first[t + 1] += index.first[t];
@@ -71,16 +73,17 @@ void add_need(Unit& unit, std::size_t needed) {
 
 void add_units(Layout& layout, const std::vector<const char*>& unit_names) {
   std::unordered_map<std::string_view, std::size_t> by_name;
+  by_name.reserve(layout.uses.size());
+  std::size_t unit = 0;
   for (std::size_t i = 0; i < layout.uses.size(); ++i) {
-    const auto [entry, is_new] = by_name.emplace(unit_names[i], layout.units.size());
-    if (is_new) {
-      layout.units.emplace_back();
-      layout.units.back().name = unit_names[i];
+    if (i == 0 || layout.units[unit].name != unit_names[i]) {
+      const auto [entry, is_new] = by_name.emplace(unit_names[i], layout.units.size());
+      unit = entry->second;
+      if (is_new) layout.units.emplace_back().name = unit_names[i];
     }
-    Unit& unit = layout.units[entry->second];
-    layout.uses[i].unit = entry->second;
-    layout.uses[i].position = unit.uses.size();
-    unit.uses.push_back(i);
+    layout.uses[i].unit = unit;
+    layout.uses[i].position = layout.units[unit].uses.size();
+    layout.units[unit].uses.push_back(i);
   }
 }
 

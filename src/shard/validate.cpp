@@ -114,6 +114,9 @@ std::vector<const char*> read_arguments(Layout& layout, const zc_tensor* tensors
   read_config(layout, config);
   read_tensors(layout, tensors, tensor_count);
   std::vector<const char*> unit_names;
+  const std::size_t use_count = config.uses == nullptr ? tensor_count : config.use_count;
+  unit_names.reserve(use_count);
+  layout.uses.reserve(use_count);
   if (config.uses == nullptr) {
     ZC_REQUIRE(config.use_count == 0, ZC_ARGUMENT, "uses is NULL, use_count is %zu", config.use_count);
     for (std::size_t i = 0; i < tensor_count; ++i)

@@ -82,9 +82,10 @@ class Fetcher {
   // Forget every unit; STATE while one is held or fetching. Returns what was dropped, persistent included.
   Plan drop_all();
 
-  // Forget what is neither held, fetching nor persistent. A unit that needs several (ties) can meet BUDGET because one of
-  // them lies in the middle of the arena. Then release what was pinned for it, wait until nothing is being fetched, call
-  // this, and acquire all its needs before the fetcher is used for anything else. With nothing else held that succeeds.
+  // Forget what is neither held, fetching nor persistent. A unit that needs several (ties) can meet BUDGET because one
+  // of them lies in the middle of the arena. Then release what was pinned for it, wait until nothing is being fetched,
+  // call this, and acquire all its needs before the fetcher is used for anything else. With nothing else held that
+  // succeeds.
   Plan drop_unheld();
 
   std::size_t held_units() const { return held_units_; }

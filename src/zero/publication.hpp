@@ -72,7 +72,7 @@ class Publication {
   explicit Publication(zc_stage stage) : stage_(stage) {}
 
   Verdict begin(zc_phase phase, std::int32_t most_micro_steps);  // checks the order FIRST MIDDLE* LAST | ONLY
-  Verdict acquire(std::size_t held_units) const;                       // legal inside a pass only
+  Verdict acquire(std::size_t held_units) const;                 // legal inside a pass only
   Verdict end();
   Verdict update_begin(std::size_t held_units);
   Verdict cast() const;

@@ -1,5 +1,5 @@
-// Inputs for reductions. *Exact* data are small whole numbers whose sums and products fit every type, so that the result
-// needs no oracle. *Rough* data round, overflow and hold NaN, infinities, -0 and subnormals: those need one.
+// Inputs for reductions. *Exact* data are small whole numbers whose sums and products fit every type, so that the
+// result needs no oracle. *Rough* data round, overflow and hold NaN, infinities, -0 and subnormals: those need one.
 #pragma once
 
 #include "base/half.hpp"
@@ -41,26 +41,42 @@ T get(const std::byte* from) {
 // Writes `value`, rounded once; reads it back. f8e4m3 and u8 are plain bytes.
 inline void store_element(zc_dtype dtype, double value, std::byte* to) {
   switch (dtype) {
-    case ZC_DTYPE_F64: return put(to, value);
-    case ZC_DTYPE_F32: return put(to, static_cast<float>(value));
-    case ZC_DTYPE_F16: return put(to, f16_from_float(static_cast<float>(value)));
-    case ZC_DTYPE_BF16: return put(to, bf16_from_float(static_cast<float>(value)));
-    case ZC_DTYPE_I64: return put(to, static_cast<std::int64_t>(value));
-    case ZC_DTYPE_I32: return put(to, static_cast<std::int32_t>(value));
-    case ZC_DTYPE_I8: return put(to, static_cast<std::int8_t>(static_cast<int>(value)));
-    default: return put(to, static_cast<std::uint8_t>(static_cast<int>(value)));
+    case ZC_DTYPE_F64:
+      return put(to, value);
+    case ZC_DTYPE_F32:
+      return put(to, static_cast<float>(value));
+    case ZC_DTYPE_F16:
+      return put(to, f16_from_float(static_cast<float>(value)));
+    case ZC_DTYPE_BF16:
+      return put(to, bf16_from_float(static_cast<float>(value)));
+    case ZC_DTYPE_I64:
+      return put(to, static_cast<std::int64_t>(value));
+    case ZC_DTYPE_I32:
+      return put(to, static_cast<std::int32_t>(value));
+    case ZC_DTYPE_I8:
+      return put(to, static_cast<std::int8_t>(static_cast<int>(value)));
+    default:
+      return put(to, static_cast<std::uint8_t>(static_cast<int>(value)));
   }
 }
 inline double load_element(zc_dtype dtype, const std::byte* from) {
   switch (dtype) {
-    case ZC_DTYPE_F64: return get<double>(from);
-    case ZC_DTYPE_F32: return static_cast<double>(get<float>(from));
-    case ZC_DTYPE_F16: return static_cast<double>(f16_to_float(get<std::uint16_t>(from)));
-    case ZC_DTYPE_BF16: return static_cast<double>(bf16_to_float(get<std::uint16_t>(from)));
-    case ZC_DTYPE_I64: return static_cast<double>(get<std::int64_t>(from));
-    case ZC_DTYPE_I32: return get<std::int32_t>(from);
-    case ZC_DTYPE_I8: return get<std::int8_t>(from);
-    default: return get<std::uint8_t>(from);
+    case ZC_DTYPE_F64:
+      return get<double>(from);
+    case ZC_DTYPE_F32:
+      return static_cast<double>(get<float>(from));
+    case ZC_DTYPE_F16:
+      return static_cast<double>(f16_to_float(get<std::uint16_t>(from)));
+    case ZC_DTYPE_BF16:
+      return static_cast<double>(bf16_to_float(get<std::uint16_t>(from)));
+    case ZC_DTYPE_I64:
+      return static_cast<double>(get<std::int64_t>(from));
+    case ZC_DTYPE_I32:
+      return get<std::int32_t>(from);
+    case ZC_DTYPE_I8:
+      return get<std::int8_t>(from);
+    default:
+      return get<std::uint8_t>(from);
   }
 }
 
@@ -88,7 +104,8 @@ inline Bytes exact_input(zc_dtype dtype, std::int32_t rank, std::size_t count, s
 inline Bytes rough_input(zc_dtype dtype, std::uint64_t seed, std::int32_t rank, std::size_t count) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Subnormals of f32 and bf16, of f16, the largest f16, and values that cancel.
-  constexpr double kSpecial[] = {-0.0, 0.0, kInfinity, -kInfinity, 0x1p-140, -0x1p-127, 0x1p-20, 65504.0, 1e8, -1e8, 1.0};
+  constexpr double kSpecial[] = {-0.0,    0.0,     kInfinity, -kInfinity, 0x1p-140, -0x1p-127,
+                                 0x1p-20, 65504.0, 1e8,       -1e8,       1.0};
   const std::size_t each = zc_dtype_bytes(dtype);
   Bytes data(count * each);
   for (std::size_t i = 0; i < count; ++i) {

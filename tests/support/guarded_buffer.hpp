@@ -14,11 +14,13 @@ class GuardedBuffer {
 
   // `bytes` bytes that start `shift_bytes` behind a multiple of 64, all canary at first.
   explicit GuardedBuffer(std::size_t bytes, std::size_t shift_bytes = 0)
-      : bytes_(bytes), whole_bytes_(2 * kGuardBytes + shift_bytes + bytes), shift_bytes_(shift_bytes),
-        memory_(static_cast<std::byte*>(::operator new(whole_bytes_, std::align_val_t{64}))) {
+      : bytes_(bytes),
+        whole_bytes_(2 * kGuardBytes + shift_bytes + bytes),
+        shift_bytes_(shift_bytes),
+        memory_(static_cast<std::byte*>(::operator new (whole_bytes_, std::align_val_t{64}))) {
     std::memset(memory_, kCanary, whole_bytes_);
   }
-  ~GuardedBuffer() { ::operator delete(memory_, std::align_val_t{64}); }
+  ~GuardedBuffer() { ::operator delete (memory_, std::align_val_t{64}); }
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 

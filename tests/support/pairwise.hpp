@@ -15,7 +15,8 @@ using Row = std::vector<std::size_t>;  // one level per factor
 
 // `levels` has the number of levels of each factor; `legal` says which rows exist. A pair that no legal row was found
 // for in many tries is left out. The same arguments always give the same rows.
-inline std::vector<Row> pairwise_rows(const std::vector<std::size_t>& levels, const std::function<bool(const Row&)>& legal) {
+inline std::vector<Row> pairwise_rows(const std::vector<std::size_t>& levels,
+                                      const std::function<bool(const Row&)>& legal) {
   using Pair = std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>;  // factor, level, factor, level
   std::set<Pair> open;
   for (std::size_t f = 0; f < levels.size(); ++f)

@@ -30,11 +30,11 @@ inline void check_text(const std::string& text, const std::string& part, const c
 }  // namespace zerocomm::test
 
 // In the code of a rank: the condition holds, or this rank has failed with the printf text.
-#define RANK_CHECK(condition, ...)                                                                               \
-  do {                                                                                                           \
-    if (!(condition))                                                                                            \
-      throw ::zerocomm::test::RankFailure(::zerocomm::format("%s:%d: %s: ", __FILE__, __LINE__, #condition) +    \
-                                          ::zerocomm::format(__VA_ARGS__));                                      \
+#define RANK_CHECK(condition, ...)                                                                            \
+  do {                                                                                                        \
+    if (!(condition))                                                                                         \
+      throw ::zerocomm::test::RankFailure(::zerocomm::format("%s:%d: %s: ", __FILE__, __LINE__, #condition) + \
+                                          ::zerocomm::format(__VA_ARGS__));                                   \
   } while (0)
 
 // The call returns ZC_OK, or that status.

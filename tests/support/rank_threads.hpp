@@ -1,4 +1,5 @@
-// Ranks as threads of the test: a communicator whose handle r belongs to thread r, and a way to run code on all of them.
+// Ranks as threads of the test: a communicator whose handle r belongs to thread r, and a way to run code on all of
+// them.
 #pragma once
 
 #include "support/rank_failure.hpp"

@@ -9,16 +9,21 @@
 namespace zerocomm::test {
 namespace {
 
-constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "reduce_scatter_v", "all_gather", "all_gather_v", "broadcast"};
+constexpr const char* kNames[] = {"all_reduce", "reduce_scatter", "reduce_scatter_v",
+                                  "all_gather", "all_gather_v",   "broadcast"};
 
 schedule::Collective collective_of(Form form) {
   switch (form) {
-    case Form::all_reduce: return schedule::Collective::all_reduce;
+    case Form::all_reduce:
+      return schedule::Collective::all_reduce;
     case Form::reduce_scatter:
-    case Form::reduce_scatter_v: return schedule::Collective::reduce_scatter;
+    case Form::reduce_scatter_v:
+      return schedule::Collective::reduce_scatter;
     case Form::all_gather:
-    case Form::all_gather_v: return schedule::Collective::all_gather;
-    default: return schedule::Collective::broadcast;
+    case Form::all_gather_v:
+      return schedule::Collective::all_gather;
+    default:
+      return schedule::Collective::broadcast;
   }
 }
 
@@ -53,14 +58,18 @@ std::size_t block_offset(const Case& what, std::int32_t rank) {
 std::size_t send_count(const Case& what, std::int32_t rank) {
   switch (what.form) {
     case Form::reduce_scatter:
-    case Form::reduce_scatter_v: return block_offset(what, what.ranks);
-    case Form::broadcast: return rank == what.root ? what.count : 0;
-    default: return block_count(what, rank);
+    case Form::reduce_scatter_v:
+      return block_offset(what, what.ranks);
+    case Form::broadcast:
+      return rank == what.root ? what.count : 0;
+    default:
+      return block_count(what, rank);
   }
 }
 
 std::size_t recv_count(const Case& what, std::int32_t rank) {
-  return what.form == Form::all_gather || what.form == Form::all_gather_v ? block_offset(what, what.ranks) : block_count(what, rank);
+  return what.form == Form::all_gather || what.form == Form::all_gather_v ? block_offset(what, what.ranks)
+                                                                          : block_count(what, rank);
 }
 
 // The table of the header, written down a second time.
@@ -71,7 +80,8 @@ bool is_supported(zc_dtype dtype, zc_dtype output, zc_op op) {
 }
 
 bool is_legal(const Case& what) {
-  if (!reduces(what.form)) return what.output == what.dtype && what.op == ZC_OP_SUM && (what.form != Form::broadcast || !what.in_place);
+  if (!reduces(what.form))
+    return what.output == what.dtype && what.op == ZC_OP_SUM && (what.form != Form::broadcast || !what.in_place);
   return is_supported(what.dtype, what.output, what.op) && (!what.in_place || what.dtype == what.output);
 }
 
@@ -82,10 +92,11 @@ Prepared prepare(const Case& what) {
   const auto ranks = static_cast<std::uint32_t>(what.ranks);
   const schedule::Key key =
       schedule::make_key(collective_of(what.form), "direct", ranks, static_cast<std::uint32_t>(what.root));
-  const schedule::Partition partition = has_counts(what.form) ? schedule::Partition::of_counts(what.counts)
-                                        : what.form == Form::all_reduce || what.form == Form::broadcast
-                                            ? schedule::Partition::even(what.count, key.chunks)
-                                            : schedule::Partition::of_counts(std::vector<std::size_t>(ranks, what.count));
+  const schedule::Partition partition =
+      has_counts(what.form) ? schedule::Partition::of_counts(what.counts)
+      : what.form == Form::all_reduce || what.form == Form::broadcast
+          ? schedule::Partition::even(what.count, key.chunks)
+          : schedule::Partition::of_counts(std::vector<std::size_t>(ranks, what.count));
   schedule::Elements elements;
   elements.input = what.dtype;
   elements.output = what.output;

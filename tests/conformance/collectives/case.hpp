@@ -21,8 +21,8 @@ struct Case {
   zc_dtype dtype = ZC_DTYPE_F32;
   zc_dtype output = ZC_DTYPE_F32;
   zc_op op = ZC_OP_SUM;
-  double premul = 1;               // as it goes into the options
-  std::size_t count = 0;           // of the forms without counts
+  double premul = 1;                // as it goes into the options
+  std::size_t count = 0;            // of the forms without counts
   std::vector<std::size_t> counts;  // one per rank, of the _v forms
   std::int32_t ranks = 1;
   std::int32_t root = 0;

@@ -48,12 +48,13 @@ TYPED_TEST_P(CollectiveRefusal, no_reduction_is_replaced_by_another_one) {
           options.struct_size = sizeof options;
           options.output_dtype = output;
           const std::uint64_t before = moved_bytes(comm);
-          const zc_status all = zc_all_reduce(comm, send.data(), recv.data(), 6, dtype, static_cast<zc_op>(op), &options);
+          const zc_status all =
+              zc_all_reduce(comm, send.data(), recv.data(), 6, dtype, static_cast<zc_op>(op), &options);
           const zc_status scattered =
               zc_reduce_scatter(comm, send.data(), recv.data(), 3, dtype, static_cast<zc_op>(op), &options);
           RANK_CHECK(all == (wanted ? ZC_OK : ZC_UNSUPPORTED) && scattered == all, "%s of %s into %s: %s, %s",
-                     zc_op_name(static_cast<zc_op>(op)), zc_dtype_name(dtype), zc_dtype_name(output), zc_status_name(all),
-                     zc_status_name(scattered));
+                     zc_op_name(static_cast<zc_op>(op)), zc_dtype_name(dtype), zc_dtype_name(output),
+                     zc_status_name(all), zc_status_name(scattered));
           RANK_CHECK(wanted || (recv.untouched() && moved_bytes(comm) == before), "a refused call moved bytes");
           ++(wanted ? supported : refused);
         }
@@ -110,7 +111,8 @@ TYPED_TEST_P(CollectiveRefusal, overlap_is_refused_with_both_ranges) {
     RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, data.data(), data.data() + 1, 8, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
     for (const std::size_t at : {0u, 8u, 1u, 9u}) RANK_ERROR_SAYS(text_of(data.data() + at));
     RANK_STATUS(ZC_ARGUMENT, zc_all_gather(comm, data.data() + 1, data.data(), 4, ZC_DTYPE_F32, nullptr));
-    RANK_STATUS(ZC_ARGUMENT, zc_reduce_scatter(comm, data.data(), data.data() + 7, 4, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
+    RANK_STATUS(ZC_ARGUMENT,
+                zc_reduce_scatter(comm, data.data(), data.data() + 7, 4, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
     // Two types have no in-place form.
     zc_coll_options options{};
     options.struct_size = sizeof options;
@@ -140,7 +142,8 @@ TYPED_TEST_P(CollectiveRefusal, null_and_misaligned_pointers_are_refused) {
     RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, nullptr, data.data(), 1, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
     RANK_ERROR_SAYS("send is NULL");
     RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, data.data(), nullptr, 1, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
-    RANK_STATUS(ZC_ALIGNMENT, zc_all_reduce(comm, data.data() + 2, data.data() + 32, 1, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
+    RANK_STATUS(ZC_ALIGNMENT,
+                zc_all_reduce(comm, data.data() + 2, data.data() + 32, 1, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
     RANK_STATUS(ZC_ALIGNMENT, zc_broadcast(comm, data.data() + 1, 1, ZC_DTYPE_BF16, 0, nullptr));
     check_usable(comm, rank, 1);
   });

@@ -36,7 +36,8 @@ TYPED_TEST_P(CollectiveResult, is_the_sum_in_rank_order_on_every_rank) {
     RANK_OK(zc_all_reduce(comm, send.data(), recv.data(), kCount, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
     for (std::size_t i = 0; i < kCount; ++i) {
       const float wanted = ((value(i, 0) + value(i, 1)) + value(i, 2)) + value(i, 3);
-      RANK_CHECK(recv[i] == wanted, "element %zu is %g, not %g", i, static_cast<double>(recv[i]), static_cast<double>(wanted));
+      RANK_CHECK(recv[i] == wanted, "element %zu is %g, not %g", i, static_cast<double>(recv[i]),
+                 static_cast<double>(wanted));
     }
   });
 }
@@ -50,7 +51,9 @@ TYPED_TEST_P(CollectiveResult, has_bits_that_do_not_depend_on_how_the_vector_is_
       send[i] = bf16_from_float(std::ldexp(static_cast<float>(draw % 512) - 255.5f, static_cast<int>(draw >> 32 & 7)));
     }
     RANK_OK(zc_all_reduce(comm, send.data(), whole.data(), kCount, ZC_DTYPE_BF16, ZC_OP_SUM, nullptr));
-    const auto check = [&](const std::vector<std::uint16_t>& found, const char* how) { RANK_CHECK(found == whole, "%s", how); };
+    const auto check = [&](const std::vector<std::uint16_t>& found, const char* how) {
+      RANK_CHECK(found == whole, "%s", how);
+    };
 
     std::vector<std::uint16_t> parts(kCount);
     const auto reduce_pieces = [&](std::vector<std::size_t> cuts) {
@@ -58,7 +61,8 @@ TYPED_TEST_P(CollectiveResult, has_bits_that_do_not_depend_on_how_the_vector_is_
       cuts.push_back(kCount);
       std::size_t from = 0;
       for (const std::size_t to : cuts) {
-        RANK_OK(zc_all_reduce(comm, send.data() + from, parts.data() + from, to - from, ZC_DTYPE_BF16, ZC_OP_SUM, nullptr));
+        RANK_OK(
+            zc_all_reduce(comm, send.data() + from, parts.data() + from, to - from, ZC_DTYPE_BF16, ZC_OP_SUM, nullptr));
         from = to;
       }
     };
@@ -97,7 +101,9 @@ TYPED_TEST_P(CollectiveResult, average_of_f16_over_64_ranks_neither_overflows_no
 TYPED_TEST_P(CollectiveResult, average_of_bf16_over_3_ranks_is_the_correctly_rounded_mean) {
   this->run(3, [](zc_comm* comm, std::int32_t rank) {
     constexpr std::size_t kCount = 3000;
-    const auto value = [](std::size_t element, std::uint64_t r) { return 128.0f + static_cast<float>(mix(r, element) % 128); };
+    const auto value = [](std::size_t element, std::uint64_t r) {
+      return 128.0f + static_cast<float>(mix(r, element) % 128);
+    };
     std::vector<std::uint16_t> send(kCount), recv(kCount), block(kCount / 3);
     for (std::size_t i = 0; i < kCount; ++i) send[i] = bf16_from_float(value(i, static_cast<std::uint64_t>(rank)));
     RANK_OK(zc_all_reduce(comm, send.data(), recv.data(), kCount, ZC_DTYPE_BF16, ZC_OP_AVG, nullptr));
@@ -107,7 +113,8 @@ TYPED_TEST_P(CollectiveResult, average_of_bf16_over_3_ranks_is_the_correctly_rou
     }
     // The average of a reduce-scatter is an average too, not a sum.
     RANK_OK(zc_reduce_scatter(comm, send.data(), block.data(), kCount / 3, ZC_DTYPE_BF16, ZC_OP_AVG, nullptr));
-    RANK_CHECK(std::equal(block.begin(), block.end(), recv.begin() + rank * static_cast<std::int32_t>(kCount / 3)), "reduce-scatter");
+    RANK_CHECK(std::equal(block.begin(), block.end(), recv.begin() + rank * static_cast<std::int32_t>(kCount / 3)),
+               "reduce-scatter");
   });
 }
 
@@ -148,7 +155,8 @@ TYPED_TEST_P(CollectiveResult, does_not_depend_on_the_callers_floating_point_mod
   for (const zc_dtype dtype : {ZC_DTYPE_F64, ZC_DTYPE_F32, ZC_DTYPE_F16, ZC_DTYPE_BF16}) {
     for (const zc_op op : {ZC_OP_SUM, ZC_OP_AVG, ZC_OP_PREMUL_SUM}) {
       Case what;
-      what.dtype = what.output = dtype, what.op = op, what.ranks = 3, what.count = 3000, what.premul = 0.3, what.seed = 99;
+      what.dtype = what.output = dtype, what.op = op, what.ranks = 3, what.count = 3000, what.premul = 0.3,
+      what.seed = 99;
       const Prepared prepared = prepare(what);
       this->run(what.ranks, [&](zc_comm* comm, std::int32_t rank) {
         constexpr unsigned kStrange = 0x1f80 | 0x8040 | 0x6000;  // flush subnormals both ways, round towards zero

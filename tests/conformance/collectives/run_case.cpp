@@ -17,7 +17,9 @@ struct Buffers {
   std::byte* recv = nullptr;
 };
 
-std::byte* null_if_empty(GuardedBuffer& buffer, bool shifted) { return buffer.bytes() == 0 && shifted ? nullptr : buffer.data(); }
+std::byte* null_if_empty(GuardedBuffer& buffer, bool shifted) {
+  return buffer.bytes() == 0 && shifted ? nullptr : buffer.data();
+}
 
 Buffers lay_out(const Case& what, std::int32_t rank, const Bytes& input) {
   const std::size_t each = zc_dtype_bytes(what.dtype), out_each = zc_dtype_bytes(what.output);
@@ -27,8 +29,10 @@ Buffers lay_out(const Case& what, std::int32_t rank, const Bytes& input) {
     result.first = std::make_unique<GuardedBuffer>(std::max(send_bytes, recv_bytes), what.shifted ? each : 0);
     result.send = result.recv = null_if_empty(*result.first, what.shifted);
     const std::size_t own_bytes = block_offset(what, rank) * each;
-    if (result.send != nullptr && (what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v)) result.recv += own_bytes;
-    if (result.send != nullptr && (what.form == Form::all_gather || what.form == Form::all_gather_v)) result.send += own_bytes;
+    if (result.send != nullptr && (what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v))
+      result.recv += own_bytes;
+    if (result.send != nullptr && (what.form == Form::all_gather || what.form == Form::all_gather_v))
+      result.send += own_bytes;
   } else {
     result.first = std::make_unique<GuardedBuffer>(send_bytes, what.shifted ? each : 0);
     result.second = std::make_unique<GuardedBuffer>(recv_bytes, what.shifted ? out_each : 0);
@@ -45,12 +49,18 @@ zc_status call(zc_comm* comm, const Case& what, std::byte* send, std::byte* recv
   options.output_dtype = what.output == what.dtype ? ZC_DTYPE_NONE : what.output;
   options.premul = what.premul;
   switch (what.form) {
-    case Form::all_reduce: return zc_all_reduce(comm, send, recv, what.count, what.dtype, what.op, &options);
-    case Form::reduce_scatter: return zc_reduce_scatter(comm, send, recv, what.count, what.dtype, what.op, &options);
-    case Form::reduce_scatter_v: return zc_reduce_scatter_v(comm, send, recv, what.counts.data(), what.dtype, what.op, &options);
-    case Form::all_gather: return zc_all_gather(comm, send, recv, what.count, what.dtype, &options);
-    case Form::all_gather_v: return zc_all_gather_v(comm, send, recv, what.counts.data(), what.dtype, &options);
-    default: return zc_broadcast(comm, recv, what.count, what.dtype, what.root, &options);
+    case Form::all_reduce:
+      return zc_all_reduce(comm, send, recv, what.count, what.dtype, what.op, &options);
+    case Form::reduce_scatter:
+      return zc_reduce_scatter(comm, send, recv, what.count, what.dtype, what.op, &options);
+    case Form::reduce_scatter_v:
+      return zc_reduce_scatter_v(comm, send, recv, what.counts.data(), what.dtype, what.op, &options);
+    case Form::all_gather:
+      return zc_all_gather(comm, send, recv, what.count, what.dtype, &options);
+    case Form::all_gather_v:
+      return zc_all_gather_v(comm, send, recv, what.counts.data(), what.dtype, &options);
+    default:
+      return zc_broadcast(comm, recv, what.count, what.dtype, what.root, &options);
   }
 }
 
@@ -72,7 +82,8 @@ void check_equal_on_all_ranks(zc_comm* comm, const Case& what, std::uint64_t has
   std::vector<std::int64_t> all(static_cast<std::size_t>(what.ranks));
   const auto own = static_cast<std::int64_t>(hash);
   RANK_OK(zc_all_gather(comm, &own, all.data(), 1, ZC_DTYPE_I64, nullptr));
-  RANK_CHECK(std::equal(all.begin() + 1, all.end(), all.begin()), "%s: results differ between ranks", describe(what).c_str());
+  RANK_CHECK(std::equal(all.begin() + 1, all.end(), all.begin()), "%s: results differ between ranks",
+             describe(what).c_str());
 }
 
 }  // namespace
@@ -85,7 +96,8 @@ void run_case(zc_comm* comm, std::int32_t rank, const Case& what, const Prepared
   RANK_CHECK(status == ZC_OK, "%s: %s: %s", describe(what).c_str(), zc_status_name(status), zc_last_error());
 
   const std::size_t count = recv_count(what, rank), out_each = zc_dtype_bytes(what.output);
-  RANK_CHECK(expected.size() == count * out_each, "%s: the oracle gives %zu bytes", describe(what).c_str(), expected.size());
+  RANK_CHECK(expected.size() == count * out_each, "%s: the oracle gives %zu bytes", describe(what).c_str(),
+             expected.size());
   const std::size_t wrong = first_difference(what.output, buffers.recv, expected.data(), count);
   RANK_CHECK(wrong == count, "%s: element %zu is %.17g, not %.17g", describe(what).c_str(), wrong,
              load_element(what.output, buffers.recv + wrong * out_each),

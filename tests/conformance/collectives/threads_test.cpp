@@ -1,7 +1,7 @@
 // The suites of collectives on ranks that are threads.
 #include "collectives/product_suite.hpp"
-#include "collectives/result_suite.hpp"
 #include "collectives/refusal_suite.hpp"
+#include "collectives/result_suite.hpp"
 
 namespace zerocomm::test {
 

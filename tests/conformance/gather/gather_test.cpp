@@ -29,14 +29,11 @@ zc_tensor tensor(const char* name, const char* unit, std::size_t count, zc_dtype
 // Tied, empty, frozen, tiny and mixed tensors in four units.
 std::vector<zc_tensor> tensors() {
   return {
-      tensor("wte", "embed", 97 * 8, ZC_DTYPE_F32),
-      tensor("wpe", "embed", 33, ZC_DTYPE_BF16),
-      tensor("ln", "block", 7, ZC_DTYPE_F32),
-      tensor("mlp", "block", 1031, ZC_DTYPE_BF16),
-      tensor("void", "block", 0, ZC_DTYPE_F32),
-      tensor("table", "block", 19, ZC_DTYPE_F32, nullptr, 1),
-      tensor("one", "single", 1, ZC_DTYPE_F32),
-      tensor("head", "head", 97 * 8, ZC_DTYPE_F32, "wte"),
+      tensor("wte", "embed", 97 * 8, ZC_DTYPE_F32), tensor("wpe", "embed", 33, ZC_DTYPE_BF16),
+      tensor("ln", "block", 7, ZC_DTYPE_F32),       tensor("mlp", "block", 1031, ZC_DTYPE_BF16),
+      tensor("void", "block", 0, ZC_DTYPE_F32),     tensor("table", "block", 19, ZC_DTYPE_F32, nullptr, 1),
+      tensor("proj", "block", 301, ZC_DTYPE_F32),   tensor("ln2", "block", 5, ZC_DTYPE_F32),
+      tensor("one", "single", 1, ZC_DTYPE_F32),     tensor("head", "head", 97 * 8, ZC_DTYPE_F32, "wte"),
       tensor("bias", "head", 3, ZC_DTYPE_F16),
   };
 }
@@ -120,7 +117,8 @@ TEST(Gather, gives_every_rank_what_partition_cut) {
         std::vector<void*> to;
         for (std::size_t position = 0; position < use_count(of.layout, unit); ++position) {
           const zc_use_info use = use_of(of.layout, unit, position);
-          full.push_back(std::make_unique<GuardedBuffer>(list[use.tensor].count * zc_dtype_bytes(list[use.tensor].dtype)));
+          full.push_back(
+              std::make_unique<GuardedBuffer>(list[use.tensor].count * zc_dtype_bytes(list[use.tensor].dtype)));
           to.push_back(full.back()->data());
         }
         RANK_OK(zc_gather(comm, of.layout, unit, from.data(), to.data(), nullptr));
@@ -141,7 +139,8 @@ TEST(Gather, gives_every_rank_what_partition_cut) {
 }
 
 TEST(Gather, needs_no_address_for_ties_and_empty_tensors) {
-  const LayoutOfTest of(2, {tensor("w", "a", 8, ZC_DTYPE_F32), tensor("v", "b", 8, ZC_DTYPE_F32, "w"), tensor("e", "b", 0, ZC_DTYPE_F32)});
+  const LayoutOfTest of(2, {tensor("w", "a", 8, ZC_DTYPE_F32), tensor("v", "b", 8, ZC_DTYPE_F32, "w"),
+                            tensor("e", "b", 0, ZC_DTYPE_F32)});
   run_ranks(2, [&](zc_comm* comm, std::int32_t) {
     void* const nowhere[] = {nullptr, nullptr};
     RANK_OK(zc_gather(comm, of.layout, 1, nullptr, nullptr, nullptr));
@@ -152,7 +151,7 @@ TEST(Gather, needs_no_address_for_ties_and_empty_tensors) {
 TEST(Gather, of_two_units_or_two_layouts_is_a_mismatch_that_moves_nothing) {
   const LayoutOfTest of(3);
   std::vector<zc_tensor> longer = tensors();
-  longer[0].count += 8, longer[7].count += 8;
+  longer[0].count += 8, longer[9].count += 8;
   const LayoutOfTest other(3, longer);
   const std::vector<zc_tensor> list = tensors();
   run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
@@ -161,7 +160,8 @@ TEST(Gather, of_two_units_or_two_layouts_is_a_mismatch_that_moves_nothing) {
     for (const Bytes& shard : shards) from.push_back(shard.data());
     std::vector<std::unique_ptr<GuardedBuffer>> full;
     std::vector<void*> to;
-    for (int i = 0; i < 4; ++i) full.push_back(std::make_unique<GuardedBuffer>(100000)), to.push_back(full.back()->data());
+    for (int i = 0; i < 4; ++i)
+      full.push_back(std::make_unique<GuardedBuffer>(100000)), to.push_back(full.back()->data());
     RANK_STATUS(ZC_MISMATCH, zc_gather(comm, of.layout, rank == 2 ? 1 : 0, from.data(), to.data(), nullptr));
     RANK_ERROR_SAYS("unit 0");
     RANK_ERROR_SAYS("unit 1");
@@ -179,7 +179,7 @@ TEST(Gather, refuses_what_cannot_be_meant) {
     std::vector<const void*> from;
     for (const Bytes& shard : shards) from.push_back(shard.data());
     GuardedBuffer full(100000);
-    void* const to[] = {full.data(), full.data() + 50000, nullptr, nullptr};
+    void* const to[] = {full.data(), full.data() + 50000, nullptr, nullptr, nullptr, nullptr};
     RANK_STATUS(ZC_ARGUMENT, zc_gather(nullptr, of.layout, 0, from.data(), to, nullptr));
     RANK_STATUS(ZC_ARGUMENT, zc_gather(comm, nullptr, 0, from.data(), to, nullptr));
     RANK_STATUS(ZC_ARGUMENT, zc_gather(comm, of_two.layout, 0, from.data(), to, nullptr));

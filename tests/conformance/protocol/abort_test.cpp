@@ -34,7 +34,9 @@ TEST(Abort, ends_every_wait_of_every_rank_within_100_ms) {
     ++waiting;
     zc_status status = ZC_OK;
     if (rank == 0) status = zc_window_wait(window, 1, 5, nullptr);
-    if (rank == 1) status = zc_comm_wait(comm, [](void*) { return 0; }, nullptr, nullptr);
+    if (rank == 1)
+      status = zc_comm_wait(
+          comm, [](void*) { return 0; }, nullptr, nullptr);
     if (rank >= 2) status = zc_barrier(comm, nullptr);
     const auto late = Clock::now().time_since_epoch() - Clock::duration(aborted_at.load());
     RANK_CHECK(status == ZC_ABORTED, "%s", zc_status_name(status));
@@ -86,6 +88,46 @@ TEST(State, second_thread_of_a_rank_in_a_collective_is_refused_and_harms_nothing
   EXPECT_EQ(zc_window_ptr(window, 0, &memory, &bytes), ZC_OK);
   EXPECT_EQ(bytes, 64u);
   zc_window_destroy(window);
+}
+
+// Rank 1 learns that all have come only after rank 0 has been told of the abort and has its memory back.
+TEST(Abort, keeps_a_late_rank_away_from_memory_of_those_who_have_returned) {
+  RankThreads ranks(2);
+  struct Gate {
+    std::atomic<std::thread::id> held{};
+    std::atomic<bool> entered{false}, open{false};
+  } gate;
+  zc_progress* handle = nullptr;
+  ASSERT_EQ(zc_progress_add(
+                ranks.comm(0),
+                [](void* opaque) {
+                  auto* held = static_cast<Gate*>(opaque);
+                  if (std::this_thread::get_id() != held->held.load()) return;
+                  held->entered = true;
+                  while (!held->open.load()) sleep_ms(1);
+                },
+                &gate, &handle),
+            ZC_OK);
+  ranks.run([&](zc_comm* comm, std::int32_t rank) {
+    float send[2] = {1, 2}, recv[2] = {};
+    if (rank == 1) gate.held = std::this_thread::get_id();
+    while (rank == 0 && !gate.entered.load()) sleep_ms(1);  // rank 1 has come, and looks away
+    std::thread aborter([&] {
+      if (rank == 1) return;
+      sleep_ms(50);
+      zc_comm_abort(comm);
+    });
+    const zc_status status = zc_all_reduce(comm, send, recv, 2, ZC_DTYPE_F32, ZC_OP_SUM, nullptr);
+    aborter.join();
+    RANK_CHECK(status == ZC_ABORTED, "%s", zc_status_name(status));
+    if (rank == 1) return;
+    recv[0] = recv[1] = -7;
+    gate.open = true;
+    sleep_ms(50);
+    RANK_CHECK(recv[0] == -7 && recv[1] == -7, "rank 1 wrote %g %g", static_cast<double>(recv[0]),
+               static_cast<double>(recv[1]));
+  });
+  EXPECT_EQ(zc_progress_remove(handle), ZC_OK);
 }
 
 // Ranks whose buffers are being read stay in their call until nobody reads them, whatever happens meanwhile.

@@ -45,8 +45,9 @@ TEST(Deadline, text_has_room_for_the_last_call_however_many_are_absent) {
   RankThreads ranks(200, {.deadline_ns = 50 * kMillisecondNs});
   ASSERT_EQ(zc_barrier(ranks.comm(0), nullptr), ZC_TIMEOUT);
   EXPECT_NE(std::string(zc_last_error()).find("rank 1, rank 2, "), std::string::npos) << zc_last_error();
-  EXPECT_NE(std::string(zc_last_error()).find("and 183 more did not come to call 0, zc_barrier(); last call of rank 1: none"),
-            std::string::npos)
+  EXPECT_NE(
+      std::string(zc_last_error()).find("and 183 more did not come to call 0, zc_barrier(); last call of rank 1: none"),
+      std::string::npos)
       << zc_last_error();
 }
 
@@ -71,7 +72,8 @@ TEST(Deadline, says_that_a_rank_has_destroyed_its_communicator) {
   RankThreads ranks(2, {.deadline_ns = 50 * kMillisecondNs});
   ranks.destroy(1);
   EXPECT_EQ(zc_barrier(ranks.comm(0), nullptr), ZC_TIMEOUT);
-  EXPECT_NE(std::string(zc_last_error()).find("it has destroyed its communicator"), std::string::npos) << zc_last_error();
+  EXPECT_NE(std::string(zc_last_error()).find("it has destroyed its communicator"), std::string::npos)
+      << zc_last_error();
 }
 
 TEST(Deadline, of_a_rank_alone_never_passes) {

@@ -50,7 +50,8 @@ TEST(Fork, child_is_refused_everything_and_the_parent_goes_on) {
     expect("broadcast", zc_broadcast(comm, &byte, 1, ZC_DTYPE_U8, 0, nullptr));
     expect("window_create", zc_window_create(comm, nullptr, &window));
     expect("status", zc_comm_status(comm));
-    expect("wait", zc_comm_wait(comm, [](void*) { return 1; }, nullptr, nullptr));
+    expect("wait", zc_comm_wait(
+                       comm, [](void*) { return 1; }, nullptr, nullptr));
     expect("abort", zc_comm_abort(comm));
     expect("mem_alloc", zc_mem_alloc(comm, 8, &memory));
     expect("signal", zc_window_signal(windows[0], 5));

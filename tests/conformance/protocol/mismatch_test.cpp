@@ -15,7 +15,16 @@ constexpr std::int32_t kRanks = 4;
 
 // The arguments of a call, as one rank makes it.
 struct Call {
-  enum Which { all_reduce, reduce_scatter, reduce_scatter_v, all_gather, all_gather_v, broadcast, barrier, window } which = all_reduce;
+  enum Which {
+    all_reduce,
+    reduce_scatter,
+    reduce_scatter_v,
+    all_gather,
+    all_gather_v,
+    broadcast,
+    barrier,
+    window
+  } which = all_reduce;
   std::size_t count = 40;
   zc_dtype dtype = ZC_DTYPE_F32;
   zc_dtype output = ZC_DTYPE_NONE;
@@ -33,14 +42,22 @@ zc_status make(zc_comm* comm, std::int32_t rank, const Call& call, std::byte* se
   options.premul = call.premul;
   if (call.in_place) recv = send;
   switch (call.which) {
-    case Call::all_reduce: return zc_all_reduce(comm, send, recv, call.count, call.dtype, call.op, &options);
-    case Call::reduce_scatter: return zc_reduce_scatter(comm, send, recv, call.count / 4, call.dtype, call.op, &options);
-    case Call::reduce_scatter_v: return zc_reduce_scatter_v(comm, send, recv, call.counts.data(), call.dtype, call.op, &options);
-    case Call::all_gather: return zc_all_gather(comm, send, recv, call.count / 4, call.dtype, nullptr);
-    case Call::all_gather_v: return zc_all_gather_v(comm, send, recv, call.counts.data(), call.dtype, nullptr);
-    case Call::broadcast: return zc_broadcast(comm, rank == call.root ? send : recv, call.count, call.dtype, call.root, nullptr);
-    case Call::barrier: return zc_barrier(comm, nullptr);
-    default: break;
+    case Call::all_reduce:
+      return zc_all_reduce(comm, send, recv, call.count, call.dtype, call.op, &options);
+    case Call::reduce_scatter:
+      return zc_reduce_scatter(comm, send, recv, call.count / 4, call.dtype, call.op, &options);
+    case Call::reduce_scatter_v:
+      return zc_reduce_scatter_v(comm, send, recv, call.counts.data(), call.dtype, call.op, &options);
+    case Call::all_gather:
+      return zc_all_gather(comm, send, recv, call.count / 4, call.dtype, nullptr);
+    case Call::all_gather_v:
+      return zc_all_gather_v(comm, send, recv, call.counts.data(), call.dtype, nullptr);
+    case Call::broadcast:
+      return zc_broadcast(comm, rank == call.root ? send : recv, call.count, call.dtype, call.root, nullptr);
+    case Call::barrier:
+      return zc_barrier(comm, nullptr);
+    default:
+      break;
   }
   zc_window_config config{};
   config.struct_size = sizeof config;
@@ -55,7 +72,8 @@ std::uint64_t mismatches(zc_comm* comm) {
   zc_stats stats{};
   stats.struct_size = sizeof stats;
   RANK_OK(zc_comm_stats(comm, &stats));
-  for (int link = 0; link < ZC_LINK_COUNT_; ++link) RANK_CHECK(stats.moved_bytes[link] == 0, "a byte moved over link %d", link);
+  for (int link = 0; link < ZC_LINK_COUNT_; ++link)
+    RANK_CHECK(stats.moved_bytes[link] == 0, "a byte moved over link %d", link);
   return stats.mismatches;
 }
 

@@ -1,4 +1,5 @@
-// The bytes that collectives move, exactly: by definition (logical) and as counted where a peer's memory is touched (moved).
+// The bytes that collectives move, exactly: by definition (logical) and as counted where a peer's memory is touched
+// (moved).
 #include "support/exact_data.hpp"
 #include "support/rank_threads.hpp"
 
@@ -37,19 +38,18 @@ Counted count(zc_comm* comm) {
 // Runs `body` on `ranks` ranks; what each counted.
 std::vector<Counted> counted(std::int32_t ranks, const char* topology, const RankThreads::Body& body) {
   std::vector<Counted> result(static_cast<std::size_t>(ranks));
-  run_ranks(
-      ranks,
-      [&](zc_comm* comm, std::int32_t rank) {
-        body(comm, rank);
-        result[static_cast<std::size_t>(rank)] = count(comm);
-      },
-      {.topology = topology});
+  run_ranks(ranks,
+            [&](zc_comm* comm, std::int32_t rank) {
+              body(comm, rank);
+              result[static_cast<std::size_t>(rank)] = count(comm);
+            },
+            {.topology = topology});
   return result;
 }
 
 TEST(GoldenBytes, of_reduce_scatter_and_all_gather_are_1835008_per_rank) {
   for (const bool gather : {false, true}) {
-    for (const Counted& rank : counted(kRanks, nullptr, [&](zc_comm* comm, std::int32_t) {
+    for (const Counted& rank : counted(kRanks, nullptr, [&](zc_comm*comm, std::int32_t) {
            const std::size_t each = kElements / kRanks;
            std::vector<std::uint16_t> few(each), all(kElements);
            if (gather)
@@ -65,7 +65,7 @@ TEST(GoldenBytes, of_reduce_scatter_and_all_gather_are_1835008_per_rank) {
 }
 
 TEST(GoldenBytes, of_all_reduce_are_3670016_per_rank) {
-  for (const Counted& rank : counted(kRanks, nullptr, [&](zc_comm* comm, std::int32_t) {
+  for (const Counted& rank : counted(kRanks, nullptr, [&](zc_comm*comm, std::int32_t) {
          std::vector<std::uint16_t> send(kElements), recv(kElements);
          RANK_OK(zc_all_reduce(comm, send.data(), recv.data(), kElements, ZC_DTYPE_BF16, ZC_OP_SUM, nullptr));
        })) {
@@ -75,7 +75,7 @@ TEST(GoldenBytes, of_all_reduce_are_3670016_per_rank) {
 }
 
 TEST(GoldenBytes, between_nodes_are_what_the_other_node_holds) {
-  for (const Counted& rank : counted(kRanks, "a:0-3 b:4-7", [&](zc_comm* comm, std::int32_t) {
+  for (const Counted& rank : counted(kRanks, "a:0-3 b:4-7", [&](zc_comm*comm, std::int32_t) {
          const std::size_t each = kElements / kRanks;
          std::vector<std::uint16_t> few(each), all(kElements);
          RANK_OK(zc_all_gather(comm, few.data(), all.data(), each, ZC_DTYPE_BF16, nullptr));
@@ -126,7 +126,7 @@ TEST(GoldenBytes, summed_over_ranks_agree_with_the_formula) {
 }
 
 TEST(GoldenBytes, of_control_traffic_are_booked_apart) {
-  for (const Counted& rank : counted(4, nullptr, [&](zc_comm* comm, std::int32_t) {
+  for (const Counted& rank : counted(4, nullptr, [&](zc_comm*comm, std::int32_t) {
          zc_coll_options options{};
          options.struct_size = sizeof options;
          options.traffic = ZC_TRAFFIC_CONTROL;

@@ -60,21 +60,23 @@ TEST(Idle, thousand_barriers_and_thousand_small_sums_pass_with_4_ranks_a_core) {
       RANK_OK(zc_barrier(comm, nullptr));
       std::int64_t value = rank + turn;
       RANK_OK(zc_all_reduce(comm, &value, &value, 1, ZC_DTYPE_I64, ZC_OP_SUM, nullptr));
-      RANK_CHECK(value == 28 + 8 * turn, "turn %lld: %lld", static_cast<long long>(turn), static_cast<long long>(value));
+      RANK_CHECK(value == 28 + 8 * turn, "turn %lld: %lld", static_cast<long long>(turn),
+                 static_cast<long long>(value));
     }
   });
-  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()));
+  RecordProperty(
+      "milliseconds",
+      static_cast<int>(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()));
 }
 
 // Spinning changes no result, only who wakes whom.
 TEST(Idle, every_spin_setting_works_with_more_ranks_than_cores) {
   for (const std::int64_t spin_ns : {ZC_POLL, std::int64_t{1000}, 5 * kMillisecondNs}) {
-    run_ranks(
-        5,
-        [](zc_comm* comm, std::int32_t) {
-          for (int turn = 0; turn < 100; ++turn) RANK_OK(zc_barrier(comm, nullptr));
-        },
-        {.spin_ns = spin_ns});
+    run_ranks(5,
+              [](zc_comm* comm, std::int32_t) {
+                for (int turn = 0; turn < 100; ++turn) RANK_OK(zc_barrier(comm, nullptr));
+              },
+              {.spin_ns = spin_ns});
   }
 }
 

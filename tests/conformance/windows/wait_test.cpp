@@ -84,9 +84,12 @@ TEST(Wait, that_times_out_says_what_it_waited_for_and_whom_its_caller_blames) {
     std::snprintf(text, capacity_bytes, "rank 2 did not bring %s", static_cast<const char*>(context));
   };
   char tensor[] = "wte.weight";
-  EXPECT_EQ(zc_comm_wait(ranks.comm(0), [](void*) { return 0; }, tensor, &options), ZC_TIMEOUT);
+  EXPECT_EQ(zc_comm_wait(
+                ranks.comm(0), [](void*) { return 0; }, tensor, &options),
+            ZC_TIMEOUT);
   const std::string text = zc_last_error();
-  EXPECT_NE(text.find("rank 0 waited 0.030 s in bucket 12: rank 2 did not bring wte.weight"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 0 waited 0.030 s in bucket 12: rank 2 did not bring wte.weight"), std::string::npos)
+      << text;
   EXPECT_EQ(zc_barrier(ranks.comm(1), nullptr), ZC_TIMEOUT);
   EXPECT_EQ(text, zc_last_error());
 }
@@ -148,7 +151,8 @@ TEST(Progress, of_one_communicator_is_made_by_a_call_that_waits_in_another) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 0 sleeps
       ready = 1;
       const auto start = std::chrono::steady_clock::now();
-      while (done.load() == 0 && std::chrono::steady_clock::now() - start < std::chrono::seconds(5)) std::this_thread::yield();
+      while (done.load() == 0 && std::chrono::steady_clock::now() - start < std::chrono::seconds(5))
+        std::this_thread::yield();
       RANK_CHECK(done.load() == 1, "nobody did the work");
     }
     RANK_OK(zc_barrier(comm, nullptr));
@@ -160,8 +164,12 @@ TEST(Progress, refuses_nothing_to_run) {
   RankThreads ranks(1);
   zc_progress* handle = nullptr;
   EXPECT_EQ(zc_progress_add(ranks.comm(0), nullptr, nullptr, &handle), ZC_ARGUMENT);
-  EXPECT_EQ(zc_progress_add(ranks.comm(0), [](void*) {}, nullptr, nullptr), ZC_ARGUMENT);
-  EXPECT_EQ(zc_progress_add(nullptr, [](void*) {}, nullptr, &handle), ZC_ARGUMENT);
+  EXPECT_EQ(zc_progress_add(
+                ranks.comm(0), [](void*) {}, nullptr, nullptr),
+            ZC_ARGUMENT);
+  EXPECT_EQ(zc_progress_add(
+                nullptr, [](void*) {}, nullptr, &handle),
+            ZC_ARGUMENT);
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ void run(zc_window_reduction reduction, float (*wanted)(std::int32_t rank, std::
     RANK_OK(zc_barrier(comm, nullptr));
     const std::size_t first = reduction.destination_bytes / sizeof(float);
     for (std::size_t i = 0; i < kCount; ++i)
-      RANK_CHECK(part[first + i] == wanted(rank, i), "element %zu is %g, not %g", i, static_cast<double>(part[first + i]),
-                 static_cast<double>(wanted(rank, i)));
+      RANK_CHECK(part[first + i] == wanted(rank, i), "element %zu is %g, not %g", i,
+                 static_cast<double>(part[first + i]), static_cast<double>(wanted(rank, i)));
   });
 }
 
@@ -94,44 +94,45 @@ TEST(WindowReduce, may_write_over_one_of_its_sources) {
   run(reduction_of(all, 0, 0), [](std::int32_t rank, std::size_t i) {
     return rank == 0 ? value(0, i) + value(1, i) + value(2, i) : value(rank, i);
   });
-  run(reduction_of(all, ZC_NONE, 0), [](std::int32_t, std::size_t i) { return value(0, i) + value(1, i) + value(2, i); });
+  run(reduction_of(all, ZC_NONE, 0),
+      [](std::int32_t, std::size_t i) { return value(0, i) + value(1, i) + value(2, i); });
 }
 
 TEST(WindowReduce, reads_bf16_and_stores_f32_in_another_window_and_books_both_ways) {
-  run_ranks(
-      4,
-      [](zc_comm* comm, std::int32_t rank) {
-        const WindowOfRank from(comm, 2 * kCount + 64), to(comm, 4 * kCount);
-        auto* part = from.part<std::uint16_t>(rank) + 8 * rank;  // another offset on every rank
-        for (std::size_t i = 0; i < kCount; ++i) part[i] = bf16_from_float(static_cast<float>(exact_element(rank, i)));
-        RANK_OK(zc_barrier(comm, nullptr));
-        RANK_OK(zc_comm_stats_reset(comm));
-        if (rank == 1) {
-          const std::array<std::int64_t, 4> sources = {0, 16, 32, 48};
-          zc_window_reduction reduction{};
-          reduction.struct_size = sizeof reduction;
-          reduction.source_bytes = sources.data();
-          reduction.count = kCount;
-          reduction.dtype = ZC_DTYPE_BF16;
-          reduction.output_dtype = ZC_DTYPE_F32;
-          reduction.destination = 2;
-          reduction.to = to.get();
-          RANK_OK(zc_window_reduce(from.get(), &reduction));
-        }
-        RANK_OK(zc_barrier(comm, nullptr));
-        for (std::size_t i = 0; i < kCount; ++i)
-          RANK_CHECK(static_cast<double>(to.part<float>(2)[i]) == exact_sum(4, i), "element %zu", i);
-        zc_stats stats{};
-        stats.struct_size = sizeof stats;
-        RANK_OK(zc_comm_stats(comm, &stats));
-        // Rank 1 shares a node with rank 0; it reads two far parts and writes one of twice the bytes.
-        const std::uint64_t each = rank == 1 ? 2 * kCount : 0;
-        RANK_CHECK(stats.moved_bytes[ZC_LINK_SELF] == each && stats.moved_bytes[ZC_LINK_THREAD] == each, "near");
-        RANK_CHECK(stats.moved_bytes[ZC_LINK_NETWORK] == 4 * each, "far: %llu",
-                   static_cast<unsigned long long>(stats.moved_bytes[ZC_LINK_NETWORK]));
-        RANK_OK(zc_barrier(comm, nullptr));
-      },
-      {.topology = "a:0-1 b:2-3"});
+  run_ranks(4,
+            [](zc_comm* comm, std::int32_t rank) {
+              const WindowOfRank from(comm, 2 * kCount + 64), to(comm, 4 * kCount);
+              auto* part = from.part<std::uint16_t>(rank) + 8 * rank;  // another offset on every rank
+              for (std::size_t i = 0; i < kCount; ++i)
+                part[i] = bf16_from_float(static_cast<float>(exact_element(rank, i)));
+              RANK_OK(zc_barrier(comm, nullptr));
+              RANK_OK(zc_comm_stats_reset(comm));
+              if (rank == 1) {
+                const std::array<std::int64_t, 4> sources = {0, 16, 32, 48};
+                zc_window_reduction reduction{};
+                reduction.struct_size = sizeof reduction;
+                reduction.source_bytes = sources.data();
+                reduction.count = kCount;
+                reduction.dtype = ZC_DTYPE_BF16;
+                reduction.output_dtype = ZC_DTYPE_F32;
+                reduction.destination = 2;
+                reduction.to = to.get();
+                RANK_OK(zc_window_reduce(from.get(), &reduction));
+              }
+              RANK_OK(zc_barrier(comm, nullptr));
+              for (std::size_t i = 0; i < kCount; ++i)
+                RANK_CHECK(static_cast<double>(to.part<float>(2)[i]) == exact_sum(4, i), "element %zu", i);
+              zc_stats stats{};
+              stats.struct_size = sizeof stats;
+              RANK_OK(zc_comm_stats(comm, &stats));
+              // Rank 1 shares a node with rank 0; it reads two far parts and writes one of twice the bytes.
+              const std::uint64_t each = rank == 1 ? 2 * kCount : 0;
+              RANK_CHECK(stats.moved_bytes[ZC_LINK_SELF] == each && stats.moved_bytes[ZC_LINK_THREAD] == each, "near");
+              RANK_CHECK(stats.moved_bytes[ZC_LINK_NETWORK] == 4 * each, "far: %llu",
+                         static_cast<unsigned long long>(stats.moved_bytes[ZC_LINK_NETWORK]));
+              RANK_OK(zc_barrier(comm, nullptr));
+            },
+            {.topology = "a:0-1 b:2-3"});
 }
 
 TEST(WindowReduce, refuses_what_cannot_be_done_and_writes_nothing) {
@@ -161,7 +162,8 @@ TEST(WindowReduce, refuses_what_cannot_be_done_and_writes_nothing) {
       refused(ZC_ARGUMENT, [&](auto& r) { r.source_bytes = negative.data(); });
     }
     RANK_OK(zc_barrier(comm, nullptr));
-    for (std::size_t i = 0; i < 2 * kCount; ++i) RANK_CHECK(window.part<float>(rank)[i] == 0, "element %zu was written", i);
+    for (std::size_t i = 0; i < 2 * kCount; ++i)
+      RANK_CHECK(window.part<float>(rank)[i] == 0, "element %zu was written", i);
   });
 }
 

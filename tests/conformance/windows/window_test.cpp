@@ -36,7 +36,8 @@ TEST(Window, has_parts_of_different_bytes_that_every_rank_reaches_zeroed) {
       void* memory = &memory;
       std::size_t bytes = 99;
       RANK_OK(zc_window_ptr(window.get(), other, &memory, &bytes));
-      RANK_CHECK(bytes == static_cast<std::size_t>(other) * 5000 && (memory == nullptr) == (other == 0), "rank %d", other);
+      RANK_CHECK(bytes == static_cast<std::size_t>(other) * 5000 && (memory == nullptr) == (other == 0), "rank %d",
+                 other);
       for (std::size_t i = 0; i < bytes; ++i) RANK_CHECK(static_cast<char*>(memory)[i] == 0, "byte %zu", i);
     }
     RANK_STATUS(ZC_ARGUMENT, zc_window_signal(nullptr, 1));
@@ -76,10 +77,12 @@ TEST(Window, thousand_generations_hand_over_whole_values_only) {
       if (rank == 0) {
         std::fill_n(window.part<std::uint64_t>(0), 128, generation);
         RANK_OK(zc_window_signal(window.get(), generation));
-        for (std::int32_t reader = 1; reader < 3; ++reader) RANK_OK(zc_window_wait(window.get(), reader, generation, nullptr));
+        for (std::int32_t reader = 1; reader < 3; ++reader)
+          RANK_OK(zc_window_wait(window.get(), reader, generation, nullptr));
       } else {
         RANK_OK(zc_window_read(window.get(), 0, 0, seen, sizeof seen, generation, nullptr));
-        for (const std::uint64_t value : seen) RANK_CHECK(value == generation, "%llu", static_cast<unsigned long long>(value));
+        for (const std::uint64_t value : seen)
+          RANK_CHECK(value == generation, "%llu", static_cast<unsigned long long>(value));
         RANK_OK(zc_window_signal(window.get(), generation));
       }
     }
@@ -134,13 +137,13 @@ TEST(Window, reads_outside_a_part_are_refused) {
 }
 
 TEST(Window, words_count_exactly_under_many_threads) {
-  constexpr std::uint64_t kTurns = 2000;
+  constexpr std::uint64_t kTurns = 2000, kAdds = 30000;  // long enough for ranks to run at the same time
   run_ranks(8, [](zc_comm* comm, std::int32_t rank) {
     const WindowOfRank window(comm, 0, 3);
     const auto self = static_cast<std::uint64_t>(rank);
-    for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
-      std::uint64_t before = 0;
+    for (std::uint64_t turn = 0, before = 0; turn < kAdds; ++turn)
       RANK_OK(zc_window_add(window.get(), 5, 1, 1 + turn % 2, turn % 3 == 0 ? nullptr : &before));
+    for (std::uint64_t turn = 0; turn < kTurns; ++turn) {
       // A counter made of compare_swap: what it gives back is what the word held.
       for (std::uint64_t expected = 0;;) {
         std::uint64_t held = 0;
@@ -155,7 +158,7 @@ TEST(Window, words_count_exactly_under_many_threads) {
     RANK_OK(zc_window_load(window.get(), 5, 1, &added));
     RANK_OK(zc_window_load(window.get(), 2, 2, &swapped));
     RANK_OK(zc_window_load(window.get(), (rank + 1) % 8, 0, &stored));
-    RANK_CHECK(added == 8 * kTurns * 3 / 2 && swapped == 8 * kTurns && stored == 100 + (self + 1) % 8, "%llu %llu %llu",
+    RANK_CHECK(added == 8 * kAdds * 3 / 2 && swapped == 8 * kTurns && stored == 100 + (self + 1) % 8, "%llu %llu %llu",
                static_cast<unsigned long long>(added), static_cast<unsigned long long>(swapped),
                static_cast<unsigned long long>(stored));
     RANK_STATUS(ZC_ARGUMENT, zc_window_load(window.get(), 0, 3, &added));
@@ -230,7 +233,8 @@ TEST(Window, bytes_are_booked_to_the_reader_by_what_lies_between) {
 TEST(Ledger, holds_what_windows_and_memory_take) {
   run_ranks(2, [](zc_comm* comm, std::int32_t rank) {
     const zc_ledger empty = ledger_of(comm);
-    RANK_CHECK(empty.window_bytes == 0 && empty.memory_bytes == 0 && empty.total_bytes == empty.control_bytes, "not empty");
+    RANK_CHECK(empty.window_bytes == 0 && empty.memory_bytes == 0 && empty.total_bytes == empty.control_bytes,
+               "not empty");
     RANK_CHECK((empty.control_bytes != 0) == (rank == 0), "the control segment is booked to rank 0");
     void* memory = nullptr;
     RANK_OK(zc_mem_alloc(comm, 5000, &memory));

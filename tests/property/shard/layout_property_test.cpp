@@ -23,8 +23,8 @@ std::size_t pick(std::size_t low, std::size_t high) {
 
 TensorRow random_tensor(std::size_t index) {
   TensorRow row;
-  row.name = "t" + std::to_string(index);
-  row.unit = "u" + std::to_string(pick(0, 4));
+  row.name = numbered_name('t', index);
+  row.unit = numbered_name('u', pick(0, 4));
   const std::size_t limits[] = {1, 20, 20, 400};
   row.count = pick(0, limits[pick(0, 4)]);
   row.frozen = *rc::gen::weightedElement<bool>({{4, false}, {1, true}});
@@ -39,8 +39,8 @@ void add_random_tie(LayoutBuilder& builder) {
   const auto owner = pick(0, builder.tensors.size());
   if (!builder.tensors[owner].tied_to.empty()) return;
   TensorRow tie = builder.tensors[owner];
-  tie.name = "t" + std::to_string(builder.tensors.size());
-  tie.unit = "u" + std::to_string(pick(0, 4));
+  tie.name = numbered_name('t', builder.tensors.size());
+  tie.unit = numbered_name('u', pick(0, 4));
   tie.tied_to = builder.tensors[owner].name;
   builder.tensors.push_back(tie);
 }
@@ -49,8 +49,8 @@ void add_random_tie(LayoutBuilder& builder) {
 void slice_all(LayoutBuilder& builder) {
   for (std::size_t t = 0; t < builder.tensors.size(); ++t) {
     const std::size_t count = builder.tensors[t].count, half = count / 2;
-    builder.uses.push_back({t, {0, half}, "a" + builder.tensors[t].unit});
-    builder.uses.push_back({t, {half, count - half}, "b" + builder.tensors[t].unit});
+    builder.uses.push_back({t, {0, half}, std::string("a").append(builder.tensors[t].unit)});
+    builder.uses.push_back({t, {half, count - half}, std::string("b").append(builder.tensors[t].unit)});
   }
 }
 

@@ -14,7 +14,9 @@ namespace zerocomm {
 namespace {
 
 using Lines = std::vector<std::pair<zc_log_level, std::string>>;
-void collect(void* lines, zc_log_level level, const char* line) { static_cast<Lines*>(lines)->emplace_back(level, line); }
+void collect(void* lines, zc_log_level level, const char* line) {
+  static_cast<Lines*>(lines)->emplace_back(level, line);
+}
 
 class Log : public ::testing::Test {
  protected:

@@ -31,7 +31,8 @@ TEST(Pages, that_cannot_be_had_name_purpose_and_bytes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), ZC_NO_MEMORY);
-    EXPECT_NE(std::string(error.what()).find("gradient slots: 1152921504606846976 bytes wanted"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("gradient slots: 1152921504606846976 bytes wanted"), std::string::npos)
+        << error.what();
   }
   EXPECT_THROW(Pages(SIZE_MAX, "x"), Error);
 }

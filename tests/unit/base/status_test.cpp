@@ -10,25 +10,37 @@
 namespace zerocomm {
 namespace {
 
+struct Row {
+  zc_status status;
+  int number;
+  const char* name;
+  zc_scope scope;
+  int defined, usable;
+  const char* meaning;
+};
+constexpr Row kRows[] = {
+#define ZC_TEST_ROW(name, number, scope, defined, usable, meaning) \
+  {ZC_##name, number, #name, ZC_SCOPE_##scope, defined, usable, meaning},
+    ZC_STATUS_LIST(ZC_TEST_ROW)
+#undef ZC_TEST_ROW
+};
+
 TEST(Status, table_is_complete_and_consistent) {
   std::set<std::string> names;
-  int rows = 0;
-#define CHECK_ROW(name, number, scope, defined, usable, meaning)                \
-  ++rows;                                                                       \
-  names.insert(zc_status_name(ZC_##name));                                      \
-  EXPECT_STREQ(zc_status_name(ZC_##name), #name);                               \
-  EXPECT_STREQ(zc_status_text(ZC_##name), meaning);                             \
-  EXPECT_EQ(ZC_##name, number);                                                 \
-  EXPECT_EQ(zc_status_scope(ZC_##name), ZC_SCOPE_##scope);                      \
-  EXPECT_EQ(zc_status_buffers_defined(ZC_##name), defined);                     \
-  EXPECT_EQ(zc_status_comm_usable(ZC_##name), usable);                          \
-  /* What ends a communicator leaves it dead, what ends a call does not. */     \
-  if (ZC_SCOPE_##scope == ZC_SCOPE_COMM) EXPECT_EQ(usable, 0) << #name;         \
-  if (ZC_SCOPE_##scope <= ZC_SCOPE_REQUEST) EXPECT_EQ(usable, 1) << #name;      \
-  if (ZC_SCOPE_##scope <= ZC_SCOPE_CALL) EXPECT_EQ(defined, 1) << #name;
-  ZC_STATUS_LIST(CHECK_ROW)
-#undef CHECK_ROW
-  EXPECT_EQ(names.size(), static_cast<std::size_t>(rows));
+  for (const Row& row : kRows) {
+    names.insert(zc_status_name(row.status));
+    EXPECT_STREQ(zc_status_name(row.status), row.name);
+    EXPECT_STREQ(zc_status_text(row.status), row.meaning);
+    EXPECT_EQ(static_cast<int>(row.status), row.number);
+    EXPECT_EQ(zc_status_scope(row.status), row.scope);
+    EXPECT_EQ(zc_status_buffers_defined(row.status), row.defined);
+    EXPECT_EQ(zc_status_comm_usable(row.status), row.usable);
+    // What ends a communicator leaves it dead; what ends a call harms neither it nor any buffer.
+    EXPECT_TRUE(row.scope != ZC_SCOPE_COMM || row.usable == 0) << row.name;
+    EXPECT_TRUE(row.scope > ZC_SCOPE_REQUEST || row.usable == 1) << row.name;
+    EXPECT_TRUE(row.scope > ZC_SCOPE_CALL || row.defined == 1) << row.name;
+  }
+  EXPECT_EQ(names.size(), std::size(kRows));
 }
 
 TEST(Status, numbers_that_are_none_have_safe_answers) {
@@ -76,7 +88,9 @@ TEST(Check, require_throws_status_and_text) {
   }
 }
 
-TEST(Check, format_has_no_limit) { EXPECT_EQ(format("%s!", std::string(5000, 'y').c_str()), std::string(5000, 'y') + "!"); }
+TEST(Check, format_has_no_limit) {
+  EXPECT_EQ(format("%s!", std::string(5000, 'y').c_str()), std::string(5000, 'y') + "!");
+}
 
 }  // namespace
 }  // namespace zerocomm

@@ -61,6 +61,16 @@ TEST(Bell, wakes_all_its_sleepers) {
   EXPECT_EQ(bell.sleepers.load(), 0u);
 }
 
+TEST(Bell, that_rings_between_the_look_and_the_sleep_ends_the_sleep) {
+  Bell bell;
+  bell.sleepers = 1;
+  const std::uint32_t seen = bell.count.load();
+  ring(bell);
+  const std::int64_t start_ns = now_ns();
+  sleep_on(bell, seen, 20 * kSecondNs);
+  EXPECT_LT(now_ns() - start_ns, 10 * kSecondNs);
+}
+
 TEST(Bell, without_sleepers_costs_no_wake) {
   Bell bell;
   ring(bell);

@@ -1,5 +1,5 @@
-// Option structs of programs that were built with another header: shorter ones are never read or written past their end,
-// longer ones may hold nothing that this library does not know.
+// Option structs of programs that were built with another header: shorter ones are never read or written past their
+// end, longer ones may hold nothing that this library does not know.
 #include "support/page_end.hpp"
 #include "support/rank_threads.hpp"
 
@@ -46,7 +46,8 @@ void expect_size_needed(const char* name, const std::function<zc_status(Struct*)
     Struct value{};
     value.struct_size = bytes;
     EXPECT_EQ(use(&value), ZC_ARGUMENT);
-    EXPECT_NE(std::string(zc_last_error()).find(std::string(name) + ".struct_size is " + std::to_string(bytes)), std::string::npos)
+    EXPECT_NE(std::string(zc_last_error()).find(std::string(name) + ".struct_size is " + std::to_string(bytes)),
+              std::string::npos)
         << zc_last_error();
   }
 }
@@ -97,13 +98,16 @@ TEST_F(StructEvolution, members_beyond_an_older_struct_take_their_defaults) {
 }
 
 TEST_F(StructEvolution, options_of_calls_of_any_age_are_understood) {
-  const std::function<zc_status(zc_coll_options*)> collective = [&](zc_coll_options* options) { return zc_barrier(comm(), options); };
+  const std::function<zc_status(zc_coll_options*)> collective = [&](zc_coll_options* options) {
+    return zc_barrier(comm(), options);
+  };
   expect_every_size_accepted(zc_coll_options{}, collective);
   expect_unknown_member_refused("zc_coll_options", collective);
   expect_size_needed("zc_coll_options", collective);
 
   const std::function<zc_status(zc_wait_options*)> wait = [&](zc_wait_options* options) {
-    return zc_comm_wait(comm(), [](void*) { return 1; }, nullptr, options);
+    return zc_comm_wait(
+        comm(), [](void*) { return 1; }, nullptr, options);
   };
   expect_every_size_accepted(zc_wait_options{}, wait);
   expect_unknown_member_refused("zc_wait_options", wait);

@@ -72,7 +72,8 @@ TEST(Call, agrees_unless_something_differs) {
 
 TEST(Call, hash_of_counts_depends_on_values_and_order_and_is_never_none) {
   std::set<std::uint64_t> seen;
-  const std::vector<std::vector<std::size_t>> lists = {{}, {0}, {0, 0}, {1, 2}, {2, 1}, {3}, {1, 2, 0}, {0, 1, 2}, {1ULL << 40, 2}};
+  const std::vector<std::vector<std::size_t>> lists = {{},  {0},       {0, 0},    {1, 2},         {2, 1},
+                                                       {3}, {1, 2, 0}, {0, 1, 2}, {1ULL << 40, 2}};
   for (const auto& list : lists) {
     const std::uint64_t hash = hash_counts(list.data(), list.size());
     EXPECT_NE(hash, 0u);

@@ -176,7 +176,7 @@ TEST(LayoutArguments, a_layout_that_would_fill_the_memory_is_refused) {
   LayoutBuilder builder;
   builder.ranks = 1'000'000;
   for (std::size_t i = 0; i < 100; ++i)
-    builder.tensors.push_back({"t" + std::to_string(i), "u" + std::to_string(i), 1 << 30});
+    builder.tensors.push_back({numbered_name('t', i), numbered_name('u', i), 1 << 30});
   expect_refused(builder, ZC_UNSUPPORTED, "runs");
 }
 

@@ -84,13 +84,20 @@ struct LayoutBuilder {
   }
 };
 
+// A letter and a number: "t3".
+inline std::string numbered_name(char letter, std::size_t number) {
+  std::string name(1, letter);
+  name += std::to_string(number);
+  return name;
+}
+
 // Tensors t0, t1, … of f32 in one unit.
 inline LayoutBuilder one_unit(const std::vector<std::size_t>& counts, std::int32_t ranks,
                               zc_dtype dtype = ZC_DTYPE_F32) {
   LayoutBuilder builder;
   builder.ranks = ranks;
   for (std::size_t i = 0; i < counts.size(); ++i)
-    builder.tensors.push_back({"t" + std::to_string(i), "unit", counts[i], dtype});
+    builder.tensors.push_back({numbered_name('t', i), "unit", counts[i], dtype});
   return builder;
 }
 

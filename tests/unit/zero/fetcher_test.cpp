@@ -32,7 +32,10 @@ Plan acquire(Fetcher& fetcher, std::size_t unit) {
 }
 
 void fetch_ahead(Fetcher& fetcher) {
-  while (const std::optional<Plan> plan = fetcher.prefetch()) fetcher.landed(plan->unit, true);
+  for (int fetched = 0; const std::optional<Plan> plan = fetcher.prefetch(); ++fetched) {
+    fetcher.landed(plan->unit, true);
+    ASSERT_LT(fetched, 100) << "units push each other out";
+  }
 }
 
 // What a pass of one thread does; every acquire is released before the next.
@@ -320,6 +323,25 @@ TEST(Fetcher, a_fetch_that_failed_leaves_no_trace) {
   EXPECT_EQ(fetcher.held_units(), 0U);
   EXPECT_EQ(fetcher.resident_bytes(), 0U);
   EXPECT_EQ(acquire(fetcher, 1).offset_bytes, 0U);
+  ASSERT_EQ(fetcher.release(1).status, ZC_OK);
+  acquire(fetcher, 0);
+  EXPECT_EQ(fetcher.release(0).status, ZC_OK);
+  EXPECT_EQ(fetcher.release(0).status, ZC_STATE);  // the failed pins are gone
+}
+
+TEST(Fetcher, what_was_fetched_by_hand_and_not_used_gives_way_in_the_next_pass) {
+  const shard::Layout layout = equal_units(3, 10);
+  Fetcher fetcher(layout, arena(10));
+  run_pass(fetcher, "train", {0, 1});
+  ASSERT_EQ(fetcher.drop_all().status, ZC_OK);
+  fetcher.begin_pass("train");
+  ASSERT_TRUE(fetcher.prefetch(2).has_value());
+  fetcher.landed(2, true);
+  EXPECT_FALSE(fetcher.prefetch().has_value());
+  fetcher.visit(0);
+  fetcher.end_pass();
+  fetcher.begin_pass("train");
+  EXPECT_EQ(fetcher.prefetch()->unit, 0U);
 }
 
 TEST(Fetcher, persistent_units_lie_in_memory_of_their_own_until_all_is_dropped) {

@@ -1,0 +1,75 @@
+// Twenty steps of training come to the same bits whatever cuts, orders and moves the gradients: a cover of all pairs.
+#include "bits_rows.hpp"
+
+#include <gtest/gtest.h>
+
+namespace zerocomm::test {
+namespace {
+
+class Bits : public testing::TestWithParam<std::int32_t> {};
+
+void check_pairs(std::int32_t ranks, const Order& order) {
+  BitsCheck bits(true);
+  for (const Row& row : bits_pairs()) bits.check(ranks, order, row);
+}
+
+TEST_P(Bits, of_one_pass_are_those_of_plain_training) { check_pairs(GetParam(), kOrders[0]); }
+TEST_P(Bits, of_one_pass_do_not_depend_on_adding_first) { check_pairs(GetParam(), kOrders[1]); }
+TEST_P(Bits, of_three_passes_reduced_each_are_those_of_plain_training) { check_pairs(GetParam(), kOrders[2]); }
+TEST_P(Bits, of_three_passes_added_first_are_those_of_plain_training) { check_pairs(GetParam(), kOrders[3]); }
+
+INSTANTIATE_TEST_SUITE_P(ranks, Bits, testing::ValuesIn(kRankCounts));
+
+// The giant at its full size; here the number of ranks and the order are factors of the rows, too.
+TEST(BitsOfTheGiant, are_those_of_plain_training) {
+  std::vector<std::size_t> levels = {1, 2, 4, 4, 3, 2, 2, 3, 3, kRankCounts.size(), kOrders.size()};
+  BitsCheck bits(false, 6);
+  for (Row row : pairwise_rows(levels, [](const Row&) { return true; })) {
+    row[kModel] = 1;
+    bits.check(kRankCounts[row[kFactors]], kOrders[row[kFactors + 1]], row);
+  }
+}
+
+// Micro-batches are numbered over ranks and passes, so both worlds train on the same ones, in the same order.
+TEST(Bits, of_several_ranks_are_those_of_one_rank_that_takes_their_micro_batches_in_rank_order) {
+  for (std::size_t model = 0; model < 2; ++model)
+    for (const std::int32_t ranks : kRankCounts)
+      for (std::size_t stage = 0; stage < 4; ++stage) {
+        Row row = {model, ranks == 3, stage, stage, 1, 0, 0, 1, 0};
+        const WorldSetup many = bits_setup(ranks, kOrders[0], row, true);
+        WorldSetup one = bits_setup(1, kOrders[0], row, true);
+        one.zero.micro_steps = ranks;
+        const WorldResult left = train_world(many, kSteps), right = train_world(one, kSteps, static_cast<std::size_t>(ranks));
+        EXPECT_EQ(left.parameters, right.parameters) << ranks << " ranks, stage " << stage;
+        EXPECT_EQ(left.norm, right.norm);
+      }
+}
+
+// 256 + 17 in bf16 lies between 272 and 274. Rounded once it is 272; rounded on the way, 274.
+TEST(Bits, of_a_tensor_tied_many_times_are_rounded_once) {
+  for (const zc_stage stage : {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3}) {
+    WorldSetup setup;
+    std::vector<cli::ManifestTensor> tensors{{"w", "first", "", 40, ZC_DTYPE_BF16, false}};
+    for (std::size_t i = 1; i < 18; ++i) tensors.push_back({"tie" + std::to_string(i), "u" + std::to_string(i), "w", 40, ZC_DTYPE_BF16, false});
+    setup.model = hand_model(tensors);
+    setup.ranks = 2;
+    setup.layout.stage = stage;
+    setup.zero.gradient_divisor = 1;
+    run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
+      RankEngine engine(comm, setup);
+      engine.load();
+      const std::vector<std::uint16_t> large(40, bf16_from_float(rank == 0 ? 256.0f : 0.0f)), small(40, bf16_from_float(rank == 0 ? 1.0f : 0.0f));
+      RANK_OK(zc_zero_begin(engine.zero(), "train", ZC_PHASE_ONLY));
+      for (std::size_t use = 0; use < 18; ++use) RANK_OK(zc_zero_grad_ready(engine.zero(), use, use == 0 ? large.data() : small.data(), nullptr));
+      RANK_OK(zc_zero_end(engine.zero()));
+      const zc_zero_piece* pieces = nullptr;
+      std::size_t count = 0, state_count = 0;
+      RANK_OK(zc_zero_pieces(engine.zero(), &pieces, &count, &state_count));
+      for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t k = 0; k < pieces[i].count; ++k) RANK_CHECK(pieces[i].gradient[k] == 272, "%g", static_cast<double>(pieces[i].gradient[k]));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace zerocomm::test

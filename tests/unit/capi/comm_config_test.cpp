@@ -1,0 +1,62 @@
+// Where the deadline and the spinning of a communicator come from: the caller, else the environment, else the library.
+#include <zerocomm/comm.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+class CommConfig : public ::testing::Test {
+ protected:
+  void SetUp() override { TearDown(); }
+  void TearDown() override {
+    unsetenv("ZC_DEADLINE_MS");
+    unsetenv("ZC_SPIN_NS");
+  }
+  static zc_comm_info made_with(std::int64_t deadline_ns, std::int64_t spin_ns) {
+    zc_comm_config config{};
+    config.struct_size = sizeof config;
+    config.deadline_ns = deadline_ns;
+    config.spin_ns = spin_ns;
+    zc_comm* comm = nullptr;
+    EXPECT_EQ(zc_comm_create_threads(1, &config, &comm), ZC_OK) << zc_last_error();
+    zc_comm_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(zc_comm_get_info(comm, &info), ZC_OK);
+    EXPECT_EQ(zc_comm_destroy(comm), ZC_OK);
+    return info;
+  }
+};
+
+TEST_F(CommConfig, has_a_deadline_of_ten_minutes_unless_told_otherwise) {
+  EXPECT_EQ(made_with(0, 0).deadline_ns, 600'000'000'000);
+  setenv("ZC_DEADLINE_MS", "1500", 1);
+  EXPECT_EQ(made_with(0, 0).deadline_ns, 1'500'000'000);
+  EXPECT_EQ(made_with(7, 0).deadline_ns, 7);
+  EXPECT_LT(made_with(ZC_POLL, 0).deadline_ns, 0);
+}
+
+TEST_F(CommConfig, spins_as_the_caller_or_the_environment_says) {
+  setenv("ZC_SPIN_NS", "0", 1);
+  EXPECT_EQ(made_with(0, 0).spin_ns, 0);
+  setenv("ZC_SPIN_NS", "777", 1);
+  EXPECT_EQ(made_with(0, 0).spin_ns, 777);
+  EXPECT_EQ(made_with(0, 5).spin_ns, 5);
+  EXPECT_EQ(made_with(0, ZC_POLL).spin_ns, 0);
+}
+
+TEST_F(CommConfig, refuses_variables_that_are_no_numbers) {
+  for (const char* name : {"ZC_DEADLINE_MS", "ZC_SPIN_NS"}) {
+    setenv(name, "2s", 1);
+    zc_comm* comm = nullptr;
+    EXPECT_EQ(zc_comm_create_threads(1, nullptr, &comm), ZC_ARGUMENT);
+    EXPECT_EQ(comm, nullptr);
+    const std::string text = zc_last_error();
+    EXPECT_NE(text.find(std::string("the variable ") + name + " is \"2s\""), std::string::npos) << text;
+    unsetenv(name);
+  }
+}
+
+}  // namespace
