@@ -19,7 +19,8 @@ typedef struct zc_comm zc_comm;
 /** Options of a communicator. Zero in a member means its default. */
 typedef struct zc_comm_config {
   size_t struct_size;
-  int64_t deadline_ns;  /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits */
+  int64_t deadline_ns;  /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits. No other
+                             negative value, here and in all options */
   int64_t spin_ns;      /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
   const char *topology; /**< which ranks share a node, as "a:0-3 b:4-7"; default: all on one node */
 } zc_comm_config;
@@ -30,15 +31,15 @@ typedef struct zc_comm_config {
  * Shape      comms: room for `ranks` handles; handle r is rank r's. Each is then used by one thread at a time.
  * Errors     ARGUMENT: ranks not in 1..1024, topology text wrong (the text says where). NO_MEMORY.
  * Threads    Any one thread makes all the handles; no rank needs to take part.
- * Memory     One control segment of about 1 KiB a rank.
+ * Memory     One control segment of about half a KiB a rank.
  */
 ZC_API ZC_NODISCARD zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config *config, zc_comm **comms);
 
 /**
  * Detach one rank, after its windows and engines. NULL is allowed.
  *
- * Local: waits for nobody but ranks that are copying from this rank's memory at this moment. Memory that
- * others still use is freed by the last of them.
+ * Local: waits for nobody but ranks that are inside a collective's copies at this moment. Memory that others still
+ * use is freed by the last of them. Ranks that wait for this one in a collective get PEER_LOST.
  */
 ZC_API zc_status zc_comm_destroy(zc_comm *comm);
 
@@ -66,7 +67,7 @@ ZC_API zc_status zc_comm_status(const zc_comm *comm);
  */
 ZC_API zc_status zc_comm_abort(zc_comm *comm);
 
-/** What was chosen for a communicator. */
+/** What was chosen for a communicator. The caller sets struct_size. */
 typedef struct zc_comm_info {
   size_t struct_size;
   int32_t ranks, rank, nodes;
@@ -96,13 +97,16 @@ typedef enum zc_traffic {
   ZC_TRAFFIC_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_traffic;
 
-/** Counters of one rank since its communicator was made or they were reset. */
+/** Room for kinds of link in zc_stats. */
+#define ZC_LINK_ROOM 8
+
+/** Counters of one rank since its communicator was made or they were reset. The caller sets struct_size. */
 typedef struct zc_stats {
   size_t struct_size;
   uint64_t logical_bytes;         /**< data that the definition of each call makes this rank receive from others */
   uint64_t control_logical_bytes; /**< the same for control traffic */
-  uint64_t moved_bytes[ZC_LINK_COUNT_];         /**< data moved by this rank, counted where a peer's memory is touched */
-  uint64_t control_moved_bytes[ZC_LINK_COUNT_]; /**< the same for control traffic */
+  uint64_t moved_bytes[ZC_LINK_ROOM];           /**< by zc_link: data moved by this rank, counted where a peer's memory is touched */
+  uint64_t control_moved_bytes[ZC_LINK_ROOM];   /**< the same for control traffic */
   uint64_t collectives; /**< collectives that completed */
   uint64_t mismatches;  /**< calls that ended in MISMATCH */
   uint64_t sleeps;      /**< waits that went to sleep */
@@ -114,7 +118,8 @@ ZC_API zc_status zc_comm_stats(const zc_comm *comm, zc_stats *stats);
 /** Set the counters of this rank to zero. */
 ZC_API zc_status zc_comm_stats_reset(zc_comm *comm);
 
-/** Bytes that this rank's communicator, windows and zc_mem_alloc hold now. */
+/** Bytes that this rank's communicator, windows and zc_mem_alloc hold now, those of its engines included. The caller sets
+ *  struct_size. */
 typedef struct zc_ledger {
   size_t struct_size;
   size_t control_bytes; /**< control segment (booked to rank 0) and words of windows */
@@ -128,7 +133,8 @@ ZC_API zc_status zc_comm_ledger(const zc_comm *comm, zc_ledger *ledger);
 typedef struct zc_wait_options {
   size_t struct_size;
   int64_t deadline_ns; /**< default: the communicator's; ZC_POLL: look once, AGAIN if not ready */
-  /** Names who is waited for, for the error text: writes a rank (or ZC_NONE) and a short text. May be NULL. */
+  /** Names who is waited for, for the error text: writes a rank (or ZC_NONE) and a short text. Gets the context of `ready`. May
+   *  be NULL. */
   void (*blame)(void *context, int32_t *rank, char *text, size_t capacity_bytes);
   const char *label; /**< what is waited for, for the error text */
   /** Called when the deadline has passed: how many nanoseconds more to wait; 0 or less: none. May be NULL. */
@@ -139,7 +145,8 @@ typedef struct zc_wait_options {
 typedef int (*zc_ready_fn)(void *context);
 
 /**
- * Wait until `ready` says so: spin, then sleep. Wakes when any word of any window of this communicator changes.
+ * Wait until `ready` says so: spin, then sleep. Looks again when a word of any window of this communicator is written or added
+ * to, by any rank.
  *
  * While it waits it makes progress for all engines of the process. When the deadline passes the communicator
  * dies with TIMEOUT, and the text names whom `blame` names.

@@ -40,8 +40,8 @@ typedef struct zc_estimate {
 /**
  * Memory and traffic of one rank under a layout, to the byte.
  *
- * Stage 3 is counted with every unit gathered once in the forward and once in the backward pass,
- * persistence and reuse off: 2 gathers and 1 reduce-scatter. Stages 1 and 2: 1 gather, 1
+ * Stage 3 is counted with every unit gathered once in the forward and once in the backward pass, reuse off:
+ * 2 gathers and 1 reduce-scatter; persistent units are gathered once. Stages 1 and 2: 1 gather, 1
  * reduce-scatter. Stage 0: one all-reduce, counted as reduce-scatter plus all-gather of gradients.
  * Norm, loss and control are not counted.
  *

@@ -35,7 +35,7 @@ ZC_API ZC_NODISCARD zc_status zc_cast(const void *source, zc_dtype source_dtype,
  * Shape      inputs: input_count arrays of count elements, NULL for zeros; output: count elements, apart from the inputs or
  *            exactly one of them.
  * accumulate Non-zero: the result is added to what output holds.
- * Errors     ARGUMENT; UNSUPPORTED as for zc_all_reduce.
+ * Errors     ARGUMENT; UNSUPPORTED as for zc_all_reduce, and for PREMUL_SUM.
  * Threads    Any; pure.
  */
 ZC_API ZC_NODISCARD zc_status zc_reduce_local(const void *const *inputs, size_t input_count, void *output, size_t count,

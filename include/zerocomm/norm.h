@@ -20,7 +20,7 @@ typedef struct zc_exact_sum {
   int64_t words[ZC_EXACT_SUM_WORDS];
 } zc_exact_sum;
 
-/** A norm and what it was made of. */
+/** A norm and what it was made of. The caller sets struct_size. */
 typedef struct zc_norm {
   size_t struct_size;
   double norm;                  /**< square root of sum_squares */

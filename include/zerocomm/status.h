@@ -1,9 +1,10 @@
 /**
  * Status codes, the text of the last error, and the log callback.
  *
- * Every function of the library returns a zc_status and writes its outputs only
- * when that status is ZC_OK. The table below is the single list of codes: the
- * enumeration, the names, and docs/errors.md all follow from it.
+ * Every function of the library returns a zc_status. Its results are there only
+ * when that status is ZC_OK; what an output buffer holds after an error is a
+ * column of the table below, the single list of codes, from which the
+ * enumeration, the names and the functions of this header follow.
  */
 #ifndef ZEROCOMM_STATUS_H
 #define ZEROCOMM_STATUS_H

@@ -2,8 +2,8 @@
  * Windows: memory of every rank that the others can reach, and words to signal with.
  *
  * Each rank brings bytes of its own choosing and the same number of 64-bit words. Word 0 is the rank's
- * *generation*: it only rises, and says which version of the bytes may be read. All words are atomic,
- * sequentially consistent, and wake whoever waits.
+ * *generation*: it only rises, and says which version of the bytes may be read. All words are atomic and
+ * sequentially consistent; writes and additions wake whoever waits.
  */
 #ifndef ZEROCOMM_WINDOW_H
 #define ZEROCOMM_WINDOW_H
@@ -18,15 +18,15 @@ typedef struct zc_window zc_window;
 typedef struct zc_window_config {
   size_t struct_size;
   size_t bytes;      /**< of this rank; may differ between ranks and be 0 */
-  void *memory;      /**< `bytes` bytes that outlive the window, on thread ranks any memory; default: the library
-                          allocates them, zeroed, and frees them with the last user */
+  void *memory;      /**< `bytes` bytes that stay until every rank has destroyed its window, on thread ranks any memory;
+                          default: the library allocates them, zeroed, and frees them with the last user */
   size_t word_count; /**< words of every rank, equal on all; default 1 */
 } zc_window_config;
 
 /**
  * Make a window. Collective.
  *
- * Errors     As a collective; MISMATCH if word_count differs. NO_MEMORY on one rank: the others get TIMEOUT or the error record.
+ * Errors     As a collective; MISMATCH if word_count differs; NO_MEMORY on all ranks if one cannot get its memory.
  */
 ZC_API ZC_NODISCARD zc_status zc_window_create(zc_comm *comm, const zc_window_config *config, zc_window **window);
 
@@ -36,10 +36,12 @@ ZC_API zc_status zc_window_destroy(zc_window *window);
 /** Address and bytes of a rank's part, for direct access; *memory is NULL if it has none. UNSUPPORTED if it cannot be mapped. */
 ZC_API zc_status zc_window_ptr(zc_window *window, int32_t rank, void **memory, size_t *bytes);
 
-/** Announce generation `generation` of this rank's bytes: writes made before are seen by whoever waits for it. It may not fall. */
+/** Announce generation `generation` of this rank's bytes: writes made before are seen by whoever waits for it. STATE if it
+ *  would fall. Threads: any. */
 ZC_API zc_status zc_window_signal(zc_window *window, uint64_t generation);
 
-/** Wait until `rank` has announced `generation` or a later one. TIMEOUT names the rank. */
+/** Wait until `rank` has announced `generation` or a later one. TIMEOUT names the rank; AGAIN with ZC_POLL. The two callbacks of
+ *  the options are for zc_comm_wait: ARGUMENT here. */
 ZC_API zc_status zc_window_wait(zc_window *window, int32_t rank, uint64_t generation, const zc_wait_options *options);
 
 /**
@@ -74,7 +76,7 @@ typedef struct zc_window_reduction {
   zc_dtype output_dtype;       /**< default: dtype */
   double divisor;              /**< true division after the sum; default: none */
   int32_t accumulate;          /**< non-zero: the sum is added to what the destination holds, before the division */
-  int32_t destination;         /**< rank, or ZC_NONE: the same offset on every rank */
+  int32_t destination;         /**< needed: a rank, or ZC_NONE for the same offset on every rank */
   size_t destination_bytes;    /**< offset in the destination's part of `to` */
   zc_window *to;               /**< window of the destination; default: the window of the sources */
 } zc_window_reduction;
@@ -83,7 +85,7 @@ typedef struct zc_window_reduction {
  * Sum one run of elements over all ranks' parts, in rank order, and store it in a window.
  *
  * One-sided: the caller knows that the sources are complete and that nobody else touches the destination. The
- * destination may be exactly one of the sources (in place).
+ * destination may be exactly one of the sources (in place), with the same element size; other overlap is not detected.
  *
  * Cost       Reads from and writes to other ranks are booked to this rank.
  */

@@ -77,14 +77,15 @@ typedef enum zc_slices {
   ZC_SLICES_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_slices;
 
-/** Options of an engine. Zero in a member means its default. Equal on all ranks, or creation is MISMATCH. */
+/** Options of an engine. Zero in a member means its default. Equal on all ranks but for deadline_ns, or creation is MISMATCH.
+ *  Members about gathered units have no effect in stages 0 to 2, where nothing is gathered. */
 typedef struct zc_zero_config {
   size_t struct_size;
   size_t budget_bytes;    /**< gathered units, prefetch, gradient slots; default: what keeps every unit gathered.
                                Persistent units are inside it. BUDGET at creation says what the least is */
   size_t max_held_bytes;  /**< gathered bytes of units held at once (nested, tied); default: the most that one unit
                                needs. Exceeding it later is BUDGET at once, never a wait */
-  int32_t gradient_slots; /**< buckets in flight, stages 0, 2, 3; default 2 */
+  int32_t gradient_slots; /**< buckets in flight, stages 0, 2, 3; default 2. In stage 1 every bucket has room of its own */
   int32_t micro_steps;    /**< most gradient passes in a step; default 1 */
   zc_accumulation accumulation;
   zc_absent absent;
@@ -93,7 +94,7 @@ typedef struct zc_zero_config {
   int32_t prefetch;       /**< units to fetch ahead, from the recorded order of the pass; default: as the budget
                                allows; ZC_NONE: none */
   int32_t drop_released;  /**< non-zero: a released unit is dropped at once, and fetched again at its next use */
-  int32_t poison;         /**< non-zero: dropped units, free slots and foreign memory are filled with NaN */
+  int32_t poison;         /**< non-zero: dropped units and free slots are filled with NaN; default: ZC_POISON; ZC_NONE: never */
   double gradient_divisor; /**< default: ranks times gradient passes of the step */
   int64_t deadline_ns;    /**< default: the communicator's */
 } zc_zero_config;
@@ -103,7 +104,7 @@ typedef struct zc_zero_config {
  *
  * Errors     ARGUMENT: the layout is for another number of ranks. MISMATCH: layout or options differ. BUDGET: the
  *            budget does not hold one unit set of max_held_bytes plus the gradient slots; the text has the least.
- *            NO_MEMORY.
+ *            UNSUPPORTED: shard gradients that are not f32. NO_MEMORY.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_create(zc_comm *comm, const zc_layout *layout, const zc_zero_config *config,
                                              zc_zero **zero);
@@ -112,7 +113,8 @@ ZC_API ZC_NODISCARD zc_status zc_zero_create(zc_comm *comm, const zc_layout *lay
 ZC_API zc_status zc_zero_destroy(zc_zero *zero);
 
 /**
- * Load one unit's initial values. Collective; every unit once, in the same order on all ranks, before the first publish.
+ * Load one unit's values. Collective, in the same order on all ranks, outside passes: before the first publish, or between
+ * update_begin and publish.
  *
  * Shape      full[i]: elements of the unit's use i (ties are ignored and may be NULL).
  * root       ZC_NONE: every rank brings the values, and they are compared: MISMATCH names two ranks and the tensor.
@@ -124,21 +126,27 @@ ZC_API zc_status zc_zero_destroy(zc_zero *zero);
 ZC_API ZC_NODISCARD zc_status zc_zero_load(zc_zero *zero, size_t unit, const void *const *full, zc_dtype dtype,
                                            int32_t root);
 
-/** Open a pass. Passes of one name share a recorded order for prefetching. Pins the generation that this rank published last. */
+/**
+ * Open a pass. Passes of one name share a recorded order for prefetching. Pins the generation that this rank published last.
+ *
+ * In stage 3 it fetches ahead what the pass is known to need first, as release does, in this call.
+ */
 ZC_API ZC_NODISCARD zc_status zc_zero_begin(zc_zero *zero, const char *pass, zc_phase phase);
 
 /**
  * Get a unit's parameters.
  *
- * Shape      tensors[i]: address of the unit's use i, valid until release; tensor_capacity: room in `tensors`.
+ * Shape      tensors[i]: address of the unit's use i, valid until release, NULL for an empty one; tensor_capacity: room.
  * Waits      Only for owners that have not published the pinned generation; deadline.
- * Errors     BUDGET: more is held than max_held_bytes.
+ * Errors     BUDGET: more would be held than max_held_bytes, or what is held leaves no room in one piece. The latter never
+ *            happens while nothing else is held, nor while k units hold h bytes and the budget for gathered units is at least
+ *            h + (k + 1) times the bytes of this one.
  * Threads    Any, at any time. A unit may be acquired several times; it is released as often.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_acquire(zc_zero *zero, size_t unit, const void **tensors, size_t tensor_capacity,
                                               void *stream);
 
-/** Give a unit back. Fetches ahead if there is room. Threads: any. */
+/** Give a unit back. Fetches ahead, in this call, if there is room and the owners have published. Threads: any. */
 ZC_API zc_status zc_zero_release(zc_zero *zero, size_t unit, void *stream);
 
 /** Fetch a unit ahead by hand. AGAIN: no room, or its owners have not published; nothing happened. Threads: any. */
@@ -147,7 +155,8 @@ ZC_API zc_status zc_zero_prefetch(zc_zero *zero, size_t unit);
 /**
  * Hand over one use's gradient.
  *
- * Shape      gradient: the use's elements, in the tensor's gradient dtype; it stays where it is, unchanged, until end.
+ * Shape      gradient: the use's elements, in the tensor's gradient dtype; it stays where it is, unchanged, until end. NULL is
+ *            allowed for an empty use.
  *            The parts of a tied tensor are added by the library, in the order in which the uses are listed.
  * Waits      Never for another rank.
  * Threads    Any, at any time inside the pass.
@@ -160,7 +169,7 @@ ZC_API ZC_NODISCARD zc_status zc_zero_grad_absent(zc_zero *zero, size_t use);
 /**
  * Where a use's gradient can be written so that nothing needs to be copied.
  *
- * Stage 1 only (its gradient buffer is full size), for untied uses and steps of one pass; otherwise UNSUPPORTED.
+ * Stage 1 only (its gradient buffer is full size), for untied uses, unless passes are added up first; otherwise UNSUPPORTED.
  * Pass the same address to zc_zero_grad_ready.
  */
 ZC_API zc_status zc_zero_grad_buffer(zc_zero *zero, size_t use, void **gradient);
@@ -235,7 +244,8 @@ ZC_API zc_status zc_zero_state(const zc_zero *zero, zc_state state, size_t buffe
 /**
  * Copy one whole tensor to this rank: PARAMETER or MASTER, of the generation this rank published last.
  *
- * Local to the caller (one-sided). Not between update_begin and publish.
+ * Local to the caller (one-sided); its bytes count as moved data. Not between update_begin and publish; update_begin of
+ * this rank is STATE while it runs.
  * Shape      destination: the tensor's elements, in storage dtype or f32.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_export(zc_zero *zero, size_t tensor, zc_state state, void *destination);
@@ -249,7 +259,7 @@ ZC_API ZC_NODISCARD zc_status zc_zero_export(zc_zero *zero, size_t tensor, zc_st
 ZC_API zc_status zc_zero_blockers(const zc_zero *zero, size_t bucket, int32_t rank, size_t *uses, size_t capacity,
                                   size_t *count);
 
-/** Counters of an engine since creation. */
+/** Counters of an engine since creation. The caller sets struct_size. */
 typedef struct zc_zero_stats {
   size_t struct_size;
   uint64_t hits;        /**< acquires that found the unit gathered ahead or kept */
@@ -271,7 +281,7 @@ typedef struct zc_zero_stats {
 } zc_zero_stats;
 ZC_API zc_status zc_zero_get_stats(const zc_zero *zero, zc_zero_stats *stats);
 
-/** Bytes that an engine holds on this rank. */
+/** Bytes that an engine holds on this rank: a breakdown of what zc_comm_ledger counts too. The caller sets struct_size. */
 typedef struct zc_zero_ledger {
   size_t struct_size;
   size_t parameter_bytes; /**< replicas or shards */

@@ -16,7 +16,8 @@ class FunctionRef<Result(Arguments...)> {
  public:
   template <class Callable>
     requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef>)
-  FunctionRef(Callable&& callable) noexcept  // NOLINT(google-explicit-constructor): that is its purpose
+  // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload): both are its purpose
+  FunctionRef(Callable&& callable) noexcept
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> Result {
           return (*static_cast<std::remove_reference_t<Callable>*>(object))(std::forward<Arguments>(arguments)...);

@@ -2,12 +2,17 @@
 #include "capi/guard.hpp"
 #include "comm/native.hpp"
 
+#include <cmath>
+
 namespace {
 
 using namespace zerocomm;
 using capi::guard;
 
-comm::Options read_options(const zc_comm* comm, const zc_coll_options* options) {
+// Which options mean something: reductions have a factor and a second dtype; gathers name the latter only to refuse it themselves.
+enum class Kind { reduction, gather, plain };
+
+comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, Kind kind) {
   ZC_REQUIRE(comm != nullptr, ZC_ARGUMENT, "the communicator is NULL");
   const zc_coll_options mine = capi::read_struct(options, "zc_coll_options");
   ZC_REQUIRE(mine.stream == nullptr, ZC_UNSUPPORTED, "rank %d: a stream was given, and this library was built for host memory only",
@@ -21,14 +26,19 @@ comm::Options read_options(const zc_comm* comm, const zc_coll_options* options) 
   result.traffic = mine.traffic == ZC_TRAFFIC_CONTROL ? ZC_TRAFFIC_CONTROL : ZC_TRAFFIC_DATA;
   const bool named_zero = mine.premul == 0 && __builtin_signbit(mine.premul) != 0;
   result.premul = mine.premul != 0 ? mine.premul : named_zero ? 0.0 : 1.0;
+  ZC_REQUIRE(std::isfinite(mine.premul), ZC_ARGUMENT, "rank %d: premul is not finite", comm->rank());
+  ZC_REQUIRE(kind == Kind::reduction || (mine.premul == 0 && !named_zero), ZC_ARGUMENT,
+             "rank %d: premul is for reductions, and this call reduces nothing", comm->rank());
+  ZC_REQUIRE(kind != Kind::plain || mine.output_dtype == ZC_DTYPE_NONE, ZC_ARGUMENT,
+             "rank %d: this call has no second dtype", comm->rank());
   return result;
 }
 
 // Runs `body` with the options read, unless the communicator is dead already.
 template <class Body>
-zc_status collective(zc_comm* comm, const zc_coll_options* options, Body&& body) noexcept {
+zc_status collective(zc_comm* comm, const zc_coll_options* options, Kind kind, Body&& body) noexcept {
   return guard([&]() -> zc_status {
-    const comm::Options mine = read_options(comm, options);
+    const comm::Options mine = read_options(comm, options, kind);
     ZC_TRY(comm->check_alive());
     return body(mine);
   });
@@ -42,43 +52,43 @@ void check_counts(const zc_comm* comm, const size_t* counts) {
 
 zc_status zc_all_reduce(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, zc_op op,
                         const zc_coll_options* options) {
-  return collective(comm, options,
+  return collective(comm, options, Kind::reduction,
                     [&](const comm::Options& mine) { return comm::all_reduce(*comm, send, recv, count, dtype, op, mine); });
 }
 
 zc_status zc_reduce_scatter(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, zc_op op,
                             const zc_coll_options* options) {
-  return collective(comm, options, [&](const comm::Options& mine) {
+  return collective(comm, options, Kind::reduction, [&](const comm::Options& mine) {
     return comm::reduce_scatter(*comm, send, recv, count, nullptr, dtype, op, mine);
   });
 }
 
 zc_status zc_reduce_scatter_v(zc_comm* comm, const void* send, void* recv, const size_t* counts, zc_dtype dtype, zc_op op,
                               const zc_coll_options* options) {
-  return collective(comm, options, [&](const comm::Options& mine) {
+  return collective(comm, options, Kind::reduction, [&](const comm::Options& mine) {
     check_counts(comm, counts);
     return comm::reduce_scatter(*comm, send, recv, 0, counts, dtype, op, mine);
   });
 }
 
 zc_status zc_all_gather(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, const zc_coll_options* options) {
-  return collective(comm, options,
+  return collective(comm, options, Kind::gather,
                     [&](const comm::Options& mine) { return comm::all_gather(*comm, send, recv, count, nullptr, dtype, mine); });
 }
 
 zc_status zc_all_gather_v(zc_comm* comm, const void* send, void* recv, const size_t* counts, zc_dtype dtype,
                           const zc_coll_options* options) {
-  return collective(comm, options, [&](const comm::Options& mine) {
+  return collective(comm, options, Kind::gather, [&](const comm::Options& mine) {
     check_counts(comm, counts);
     return comm::all_gather(*comm, send, recv, 0, counts, dtype, mine);
   });
 }
 
 zc_status zc_broadcast(zc_comm* comm, void* buffer, size_t count, zc_dtype dtype, int32_t root, const zc_coll_options* options) {
-  return collective(comm, options,
+  return collective(comm, options, Kind::plain,
                     [&](const comm::Options& mine) { return comm::broadcast(*comm, buffer, count, dtype, root, mine); });
 }
 
 zc_status zc_barrier(zc_comm* comm, const zc_coll_options* options) {
-  return collective(comm, options, [&](const comm::Options& mine) { return comm::barrier(*comm, mine); });
+  return collective(comm, options, Kind::plain, [&](const comm::Options& mine) { return comm::barrier(*comm, mine); });
 }

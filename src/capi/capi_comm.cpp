@@ -24,7 +24,7 @@ constexpr std::int32_t kMostRanks = 1024;
 
 comm::Settings make_settings(const zc_comm_config& config, std::int32_t ranks) {
   comm::Settings settings;
-  settings.deadline_ns = config.deadline_ns;
+  settings.deadline_ns = capi::check_deadline(config.deadline_ns);
   if (settings.deadline_ns == 0) {
     const auto milliseconds = integer_variable("ZC_DEADLINE_MS", 1, 1'000'000'000);
     settings.deadline_ns = milliseconds ? *milliseconds * 1'000'000 : kDefaultDeadlineNs;
@@ -61,6 +61,7 @@ zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config* config, zc
     auto group = std::make_shared<transport::ThreadGroup>(mine.topology ? topo::parse_topology(mine.topology, ranks)
                                                                         : topo::one_node(ranks));
     std::vector<std::shared_ptr<zc_comm>> made;
+    made.reserve(static_cast<std::size_t>(ranks));
     for (std::int32_t rank = 0; rank < ranks; ++rank) made.push_back(std::make_shared<zc_comm>(group, rank, settings));
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
       comms[rank] = made[static_cast<std::size_t>(rank)].get();
@@ -157,6 +158,7 @@ zc_status zc_comm_wait(zc_comm* comm, zc_ready_fn ready, void* context, const zc
     checked(comm);
     ZC_REQUIRE(ready != nullptr, ZC_ARGUMENT, "rank %d: ready is NULL", comm->rank());
     const zc_wait_options mine = read_struct(options, "zc_wait_options");
+    capi::check_deadline(mine.deadline_ns);
     const auto name_culprit = [&](std::int32_t* rank, char* text, std::size_t capacity_bytes) {
       mine.blame(context, rank, text, capacity_bytes);
     };
@@ -222,6 +224,7 @@ zc_status zc_reduce_local(const void* const* inputs, size_t input_count, void* o
   return guard([&]() -> zc_status {
     ZC_REQUIRE(inputs != nullptr && input_count > 0 && (output != nullptr || count == 0), ZC_ARGUMENT,
                "inputs or output is NULL, or there is no input");
+    ZC_REQUIRE(op != ZC_OP_PREMUL_SUM, ZC_UNSUPPORTED, "premul_sum needs a factor, which a local reduction does not take");
     const zc_dtype to = output_dtype == ZC_DTYPE_NONE ? dtype : output_dtype;
     ZC_TRY(device::check_reduce(dtype, to, op));
     device::ReduceArgs args;

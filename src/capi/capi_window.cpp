@@ -30,6 +30,9 @@ zc_status with_wait(zc_window* window, const zc_wait_options* options, Body&& bo
   return guard([&]() -> zc_status {
     ZC_TRY(checked(window).comm().check_alive());
     const zc_wait_options mine = read_struct(options, "zc_wait_options");
+    capi::check_deadline(mine.deadline_ns);
+    ZC_REQUIRE(mine.blame == nullptr && mine.extend_ns == nullptr, ZC_ARGUMENT,
+               "rank %d: blame and extend_ns are for zc_comm_wait; a wait for a window names its rank itself", window->comm().rank());
     return body(comm::WaitSpec{mine.deadline_ns, mine.label, nullptr});
   });
 }
@@ -68,10 +71,11 @@ zc_status zc_window_ptr(zc_window* window, int32_t rank, void** memory, size_t* 
 zc_status zc_window_signal(zc_window* window, uint64_t generation) {
   return with_words(window, [&] {
     const std::int32_t rank = window->comm().rank();
-    const std::uint64_t before = window->word(rank, 0).load();
-    ZC_REQUIRE(generation >= before, ZC_STATE, "rank %d: generation %llu after %llu: it may not fall", rank,
-               static_cast<unsigned long long>(generation), static_cast<unsigned long long>(before));
-    window->word(rank, 0).store(generation);
+    std::uint64_t before = window->word(rank, 0).load();
+    do {
+      ZC_REQUIRE(generation >= before, ZC_STATE, "rank %d: generation %llu after %llu: it may not fall", rank,
+                 static_cast<unsigned long long>(generation), static_cast<unsigned long long>(before));
+    } while (!window->word(rank, 0).compare_exchange_strong(before, generation));
     window->comm().control().ring_all();
     return ZC_OK;
   });

@@ -15,6 +15,7 @@ using capi::guard;
 template <class Handle>
 Handle& checked(Handle* zero) {
   ZC_REQUIRE(zero != nullptr, ZC_ARGUMENT, "the engine is NULL");
+  ZC_REQUIRE(zero->in_this_process(), ZC_FORKED, "this engine belongs to the parent of this process");
   return *zero;
 }
 
@@ -35,8 +36,9 @@ zc_status zc_zero_create(zc_comm* comm, const zc_layout* layout, const zc_zero_c
 }
 
 zc_status zc_zero_destroy(zc_zero* zero) {
+  if (zero == nullptr) return ZC_OK;
   return guard([&] {
-    delete zero;
+    delete &checked(zero);  // in a forked child nothing is touched: threads of the parent may be inside
     return ZC_OK;
   });
 }

@@ -49,6 +49,10 @@ void post(Comm& comm, std::uint64_t sequence, const Collect& what, std::uint64_t
   comm.control().ring_all();
 }
 
+bool has_come(const Comm& comm, std::int32_t rank, std::uint64_t sequence) {
+  return comm.control().rank(rank).slots[sequence % 2].sequence.load() > sequence;
+}
+
 // Names the ranks that have not posted call `sequence`, and what the first of them did last.
 void blame_absent(const Comm& comm, std::uint64_t sequence, const Collect& what, std::int32_t* culprit, char* text,
                   std::size_t capacity_bytes) {
@@ -56,7 +60,7 @@ void blame_absent(const Comm& comm, std::uint64_t sequence, const Collect& what,
   std::string ranks;
   int absent = 0;
   for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
-    if (comm.control().rank(rank).slots[sequence % 2].sequence.load() > sequence) continue;
+    if (has_come(comm, rank, sequence)) continue;
     if (*culprit == ZC_NONE) *culprit = rank;
     if (++absent <= kMostNamed) ranks += format(ranks.empty() ? "rank %d" : ", rank %d", rank);
   }
@@ -103,8 +107,14 @@ zc_status wait_for_posts(Comm& comm, std::uint64_t sequence, const Collect& what
   };
   FunctionRef<void(std::int32_t*, char*, std::size_t)> blame = name_culprit;
   const auto ready = [&]() -> int {
-    while (next < comm.ranks() && comm.control().rank(next).slots[sequence % 2].sequence.load() > sequence) ++next;
-    return next == comm.ranks();
+    while (next < comm.ranks() && has_come(comm, next, sequence)) ++next;
+    if (next == comm.ranks()) return 1;
+    if (comm.control().rank(next).detached.load() == 0 || has_come(comm, next, sequence)) return 0;
+    // It will never come: no need to wait for the deadline.
+    return -static_cast<int>(comm.record_first_error(
+        ZC_PEER_LOST, format("rank %d has destroyed its communicator and does not come to call %llu, %s", next,
+                             static_cast<unsigned long long>(sequence), describe(what.call).c_str())
+                          .c_str()));
   };
   return comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true});
 }

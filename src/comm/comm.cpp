@@ -141,7 +141,7 @@ std::shared_ptr<Pages> Comm::find_memory(const void* address, std::size_t bytes)
   return offset <= pages->bytes() && bytes <= pages->bytes() - offset ? pages : nullptr;
 }
 
-void Comm::detach() noexcept {
+void Comm::detach() const noexcept {
   wait_for_readers();
   own_block().detached.store(1);
   control().ring_all();

@@ -67,7 +67,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void count_moved(std::int32_t peer, std::size_t bytes, zc_traffic traffic) const noexcept;
 
   // Detaches this rank.
-  void detach() noexcept;
+  void detach() const noexcept;
 
   // One collective at a time.
   std::atomic<bool> in_collective{false};

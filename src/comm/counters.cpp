@@ -18,7 +18,7 @@ zc_stats Counters::read() const noexcept {
   stats.struct_size = sizeof stats;
   stats.logical_bytes = get(logical_bytes[0]);
   stats.control_logical_bytes = get(logical_bytes[1]);
-  for (std::size_t link = 0; link < ZC_LINK_COUNT_; ++link) {
+  for (std::size_t link = 0; link < ZC_LINK_ROOM; ++link) {
     stats.moved_bytes[link] = get(moved_bytes[0][link]);
     stats.control_moved_bytes[link] = get(moved_bytes[1][link]);
   }

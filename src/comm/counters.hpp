@@ -11,7 +11,7 @@ namespace zerocomm::comm {
 struct Counters {
   using Counter = std::atomic<std::uint64_t>;
   Counter logical_bytes[2] = {};                // data, control
-  Counter moved_bytes[2][ZC_LINK_COUNT_] = {};  // data, control; by link
+  Counter moved_bytes[2][ZC_LINK_ROOM] = {};  // data, control; by link
   Counter collectives{0};
   Counter mismatches{0};
   Counter sleeps{0};

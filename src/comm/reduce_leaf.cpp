@@ -18,9 +18,11 @@ void reduce_over_ranks(const Comm& comm, const ReduceLeaf& leaf) noexcept {
   for (std::int32_t rank = 0; rank < comm.ranks(); ++rank)
     if (leaf.inputs[rank] != nullptr) comm.count_moved(rank, leaf.count * zc_dtype_bytes(leaf.dtype), leaf.traffic);
   // The own output is the pass itself; only what goes to others crosses a link.
+  // An output that is added to is read as well.
+  const std::size_t passes = leaf.args.accumulate ? 2 : 1;
   for (std::size_t i = 0; i < leaf.output_count; ++i)
     if (leaf.output_ranks[i] != comm.rank())
-      comm.count_moved(leaf.output_ranks[i], leaf.count * zc_dtype_bytes(leaf.output_dtype), leaf.traffic);
+      comm.count_moved(leaf.output_ranks[i], passes * leaf.count * zc_dtype_bytes(leaf.output_dtype), leaf.traffic);
 }
 
 }  // namespace zerocomm::comm

@@ -5,6 +5,7 @@
 // engine_update.cpp (norm, update, publish), engine_query.cpp (what callers may ask).
 #pragma once
 
+#include "base/fork.hpp"
 #include "base/function_ref.hpp"
 #include "base/math.hpp"
 #include "engine/memory_plan.hpp"
@@ -33,6 +34,22 @@ struct FreeMemory {
   void operator()(void* memory) const { zc_mem_free(comm, memory); }
 };
 
+// One thread inside a call that reads parameters. It was counted under the lock when it came in.
+class Inside {
+ public:
+  Inside(std::uint32_t& count, std::mutex& mutex) : count_(&count), mutex_(&mutex) {}
+  ~Inside() {
+    const std::lock_guard lock(*mutex_);
+    --*count_;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  std::uint32_t* count_;
+  std::mutex* mutex_;
+};
+
 class Engine {
  public:
   // Collective. `config` has its defaults filled in by complete_config.
@@ -53,6 +70,8 @@ class Engine {
   zc_status grad_buffer(std::size_t use, void** gradient);
   zc_status end();
 
+  bool in_this_process() const { return fork_generation() == fork_generation_; }
+
   zc_status norm(zc_norm* norm);
   zc_status scale(double factor);
   zc_status update_begin();
@@ -68,7 +87,8 @@ class Engine {
 
  private:
   // Set up.
-  void check_agreement();
+  void check_agreement() const;
+  MemoryPlan agreed_plan() const;
   void list_pieces();
   void count_logical_bytes();
   void fill(void* memory, std::size_t bytes) const;  // poison, if it is on
@@ -97,6 +117,7 @@ class Engine {
   // Fetching.
   zc_status pin(std::size_t unit);
   zc_status pin_needed(std::size_t unit);
+  zc_status pin_all(std::size_t unit);
   zc_status fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_t generation);
   void fetch_ahead();
   zc_status carry_out_prefetch(const zero::Plan& plan, std::unique_lock<std::mutex>& lock);
@@ -105,6 +126,7 @@ class Engine {
   zc_status wait_for_words(std::size_t word, std::uint64_t least, const char* label, std::uint64_t (*read)(std::uint64_t),
                            const char* what);
   zc_status check_changes(std::uint64_t generation) const;
+  std::int64_t patience_ns(std::int32_t rank) const;
   void poison_dropped(const zero::Plan& plan);
   std::size_t held_units() const;
   void note_memory();
@@ -124,9 +146,11 @@ class Engine {
   void accumulate_locally();
   bool runnable(std::size_t bucket, std::uint64_t passes, Arrival* arrivals) const;
   bool claim(std::size_t bucket, std::size_t slice, std::uint64_t passes) const;
-  void reduce_slice(std::size_t bucket, std::size_t slice, const Arrival* arrivals);
+  bool reduce_slice(std::size_t bucket, std::size_t slice, const Arrival* arrivals);
   zc_status wait_until_reduced();
+  zc_status give_up_pass(zc_status status);
   void blame_unreduced(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const;
+  void fail_on_all_ranks(std::uint64_t failure) const;
   std::vector<std::size_t> blocking_uses(std::size_t bucket, std::int32_t rank) const;
   zc_status check_failure() const;
   void record_engine_defect() const;
@@ -142,6 +166,7 @@ class Engine {
   const std::int32_t rank_;
   const std::int32_t ranks_;
   const std::int64_t deadline_ns_;
+  const std::uint32_t fork_generation_ = fork_generation();
   const MemoryPlan plan_;
   const Words words_;
   std::unique_ptr<void, FreeMemory> gathered_memory_;
@@ -162,6 +187,8 @@ class Engine {
   std::vector<const void*> gradients_;         // by use, of the present pass
   std::vector<std::uint32_t> slot_of_bucket_;  // in the present pass
   bool in_end_ = false;
+  std::uint32_t acquiring_ = 0;  // threads inside acquire or export
+  std::uint32_t copies_ = 0;     // threads that copy gradients into slots
   std::size_t used_peak_bytes_ = 0;
   std::uint32_t slots_in_use_ = 0;
   std::uint64_t buckets_reduced_ = 0;

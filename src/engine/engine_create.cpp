@@ -53,7 +53,7 @@ zero::FetcherConfig fetcher_config(const shard::Layout& layout, const zc_zero_co
   zero::FetcherConfig result;
   result.arena_bytes = plan.arena_bytes;
   result.max_held_bytes = plan.max_held_bytes;
-  result.alignment_bytes = layout.alignment_bytes;
+  result.alignment_bytes = gathered_alignment_bytes(layout);
   result.prefetch = config.prefetch;
   result.drop_released = config.drop_released != 0;
   return result;
@@ -106,6 +106,7 @@ zc_zero_config complete_config(const zc_zero_config& config) {
   if (result.gradient_slots == 0) result.gradient_slots = 2;
   if (result.micro_steps == 0) result.micro_steps = 1;
   if (result.poison == 0) result.poison = static_cast<std::int32_t>(integer_variable("ZC_POISON", 0, 1).value_or(0));
+  if (result.poison == ZC_NONE) result.poison = 0;
   return result;
 }
 
@@ -116,7 +117,7 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
       rank_(rank_of(comm)),
       ranks_(size_of(comm)),
       deadline_ns_(config.deadline_ns != 0 ? config.deadline_ns : deadline_of(comm)),
-      plan_(plan_memory(layout_, config_)),
+      plan_(agreed_plan()),
       words_(layout_),
       gathered_memory_(gathered_memory(comm, plan_), FreeMemory{comm}),
       publication_(layout_.stage),
@@ -125,9 +126,6 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
       holds_(layout_.units.size(), 0),
       gradients_(layout_.uses.size(), nullptr),
       slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot) {
-  ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d", rank_,
-             layout_.ranks, ranks_);
-  check_agreement();
   zc_window_config window{};
   window.struct_size = sizeof window;
   window.bytes = plan_.window_bytes;
@@ -152,7 +150,15 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
 
 Engine::~Engine() = default;
 
-void Engine::check_agreement() {
+// Before anything that can fail on one rank alone because its arguments are others: such ranks are told of the difference.
+MemoryPlan Engine::agreed_plan() const {
+  check_agreement();
+  ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d", rank_,
+             layout_.ranks, ranks_);
+  return plan_memory(layout_, config_);
+}
+
+void Engine::check_agreement() const {
   const auto mine = agreed_values(layout_, config_);
   std::array<std::uint64_t, kAgreed> values{};
   for (std::size_t i = 0; i < kAgreed; ++i) values[i] = mine[i].value;

@@ -79,30 +79,34 @@ zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t te
   ZC_REQUIRE(tensors != nullptr && tensor_capacity >= uses.size(), ZC_ARGUMENT,
              "rank %d: unit %s has %zu tensors, and there is room for %zu", rank_, layout_.units[unit].name.c_str(), uses.size(),
              tensors == nullptr ? 0 : tensor_capacity);
+  ZC_TRY(zc_comm_status(comm_));
   {
     const std::lock_guard lock(mutex_);
     const Verdict verdict = publication_.acquire(held_units());
     if (verdict.status != ZC_OK) return refuse(verdict);
     note_call();
+    ++acquiring_;
   }
-  if (!plan_.full_parameters) {
-    zc_status status = pin_needed(unit);
-    if (status == ZC_BUDGET) {
-      // One of several needed units may lie in the middle of the arena. Start from an empty one.
-      {
-        std::unique_lock lock(mutex_);
-        landed_.wait(lock, [&] { return !fetcher_.any_fetching(); });
-        poison_dropped(fetcher_.drop_unheld());
-      }
-      status = pin_needed(unit);
-    }
-    ZC_TRY(status);
-  }
+  const Inside inside(acquiring_, mutex_);
+  if (!plan_.full_parameters) ZC_TRY(pin_all(unit));
   const std::lock_guard lock(mutex_);
   fetcher_.visit(unit);
   ++holds_[unit];
   for (std::size_t i = 0; i < uses.size(); ++i) tensors[i] = use_address(uses[i]);
   return ZC_OK;
+}
+
+// Pins what a unit needs, if need be after everything else was dropped.
+zc_status Engine::pin_all(std::size_t unit) {
+  zc_status status = pin_needed(unit);
+  if (status != ZC_BUDGET || layout_.units[unit].needs.size() < 2) return status;
+  // One of several needed units may lie in the middle of the arena. Start from an empty one.
+  {
+    std::unique_lock lock(mutex_);
+    landed_.wait(lock, [&] { return !fetcher_.any_fetching(); });
+    poison_dropped(fetcher_.drop_unheld());
+  }
+  return pin_needed(unit);
 }
 
 zc_status Engine::release(std::size_t unit) {
@@ -121,10 +125,10 @@ zc_status Engine::release(std::size_t unit) {
 
 zc_status Engine::prefetch(std::size_t unit) {
   ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
-  if (plan_.full_parameters) return ZC_OK;
   for (const std::size_t need : layout_.units[unit].needs) {
     std::unique_lock lock(mutex_);
     ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: zc_zero_prefetch outside a pass", rank_);
+    if (plan_.full_parameters) return ZC_OK;
     if (fetcher_.resident(need) || fetcher_.fetching(need)) continue;
     if (!owners_published(publication_.pinned())) return fail(ZC_AGAIN, "rank %d: not all owners have published", rank_);
     const std::optional<Plan> plan = fetcher_.prefetch(need);
@@ -209,11 +213,9 @@ zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const ch
                   static_cast<unsigned long long>(at.read(at.engine->load_word(at.next, at.word))),
                   static_cast<unsigned long long>(at.least));
   };
-  // A rank that is inside a pass may compute for long: its time counts from its last call.
   options.extend_ns = [](void* context) -> std::int64_t {
     const auto& at = *static_cast<const Wait*>(context);
-    const std::uint64_t called_ns = at.engine->load_word(at.next, Words::called());
-    return called_ns == 0 ? 0 : static_cast<std::int64_t>(called_ns) + at.engine->deadline_ns_ - now_ns();
+    return at.engine->patience_ns(at.next);
   };
   const zc_ready_fn ready = [](void* context) -> int {
     auto& at = *static_cast<Wait*>(context);
@@ -221,6 +223,12 @@ zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const ch
     return at.next == at.engine->ranks_;
   };
   return zc_comm_wait(comm_, ready, &wait, &options);
+}
+
+// How much longer to wait for a rank. One that is inside a pass may compute for long: its time counts from its last call.
+std::int64_t Engine::patience_ns(std::int32_t rank) const {
+  const std::uint64_t called_ns = load_word(rank, Words::called());
+  return called_ns == 0 ? 0 : static_cast<std::int64_t>(called_ns) + deadline_ns_ - now_ns();
 }
 
 // MISMATCH if two ranks published one generation in different ways. Looks only at what is published already.
@@ -232,10 +240,12 @@ zc_status Engine::check_changes(std::uint64_t generation) const {
     if (published.generation < generation) continue;
     const zero::Change change = zero::change_of(published, generation);
     if (change == zero::Change::unknown || change == first) continue;
-    if (first != zero::Change::unknown)
+    if (first != zero::Change::unknown) {
+      fail_on_all_ranks(Words::failure_of_generation(generation));
       return fail(ZC_MISMATCH, "rank %d: generation %llu was published as %s by rank %d and as %s by rank %d", rank_,
                   static_cast<unsigned long long>(generation), first == zero::Change::changed ? "changed" : "unchanged", first_rank,
                   change == zero::Change::changed ? "changed" : "unchanged", rank);
+    }
     first = change;
     first_rank = rank;
   }
@@ -256,7 +266,7 @@ void Engine::poison_dropped(const Plan& plan) {
 }
 
 std::size_t Engine::held_units() const {
-  std::size_t count = 0;
+  std::size_t count = acquiring_;  // what another thread is acquiring is as good as held
   for (const std::uint32_t holds : holds_) count += holds != 0;
   return count;
 }

@@ -110,6 +110,7 @@ zc_status Engine::load(std::size_t unit, const void* const* full, zc_dtype dtype
   }
   {
     const std::lock_guard lock(mutex_);
+    ZC_REQUIRE(held_units() == 0, ZC_STATE, "rank %d: zc_zero_load while %zu units are held", rank_, held_units());
     ZC_REQUIRE(!publication_.pass_open() && (publication_.update_open() || publication_.published().generation == 0), ZC_STATE,
                "rank %d: zc_zero_load before the first publish, or between update_begin and publish; %s", rank_,
                publication_.pass_open() ? "a pass is open" : "generation 1 was published");
@@ -125,9 +126,12 @@ zc_status Engine::load(std::size_t unit, const void* const* full, zc_dtype dtype
     else
       ZC_TRY(broadcast_use(index, data, given_dtype(index, dtype), root, staging.data()));
   }
-  // Nobody reads this unit before every owner has stored it.
+  // Nobody reads this unit before every owner has stored it, and nobody keeps what it gathered before.
   const zc_coll_options options = control();
-  return zc_barrier(comm_, &options);
+  ZC_TRY(zc_barrier(comm_, &options));
+  const std::lock_guard lock(mutex_);
+  if (!plan_.full_parameters) poison_dropped(fetcher_.drop_all());
+  return ZC_OK;
 }
 
 zc_status Engine::export_tensor(std::size_t tensor, zc_state state, void* destination) {
@@ -142,7 +146,9 @@ zc_status Engine::export_tensor(std::size_t tensor, zc_state state, void* destin
     const zero::Verdict verdict = publication_.read_outside();
     if (verdict.status != ZC_OK) return record_error(verdict.status, verdict.text.c_str());
     generation = publication_.published().generation;
+    ++acquiring_;  // this rank's own update waits for it, and others for this rank
   }
+  const Inside inside(acquiring_, mutex_);
   ZC_TRY(wait_for_owners(generation));
   for (std::size_t index = 0; index < layout_.uses.size(); ++index) {
     const shard::Use& use = layout_.uses[index];

@@ -34,6 +34,7 @@ zc_status Engine::report(std::size_t use, const void* gradient, bool absent) {
   const bool empty = layout_.uses[use].in_tensor.count == 0;
   ZC_REQUIRE(absent || gradient != nullptr || empty, ZC_ARGUMENT, "rank %d: the gradient of tensor %s is NULL", rank_,
              layout_.tensors[layout_.uses[use].tensor].name.c_str());
+  ZC_TRY(zc_comm_status(comm_));
   {
     const std::lock_guard lock(mutex_);
     std::string text;
@@ -66,7 +67,7 @@ zc_status Engine::grad_buffer(std::size_t use, void** gradient) {
 
 // Does whatever can be done now: hands over complete buckets, reduces slices. Any thread, no waiting.
 void Engine::pump() noexcept {
-  if (pass_phase_.load() == ZC_PHASE_NONE) return;
+  if (pass_phase_.load() == ZC_PHASE_NONE || load_word(rank_, Words::failure()) != 0) return;
   while (grant_one() || reduce_one()) {
   }
 }
@@ -91,6 +92,7 @@ void Engine::observe_completed() {
 
 bool Engine::grant_one() {
   zero::Grant grant;
+  zc_phase phase{};
   {
     const std::lock_guard lock(mutex_);
     if (pass_phase_.load() == ZC_PHASE_NONE) return false;
@@ -102,11 +104,15 @@ bool Engine::grant_one() {
     slot_of_bucket_[grant.bucket] = grant.slot;
     if (grant.slot != zero::kNoSlot) ++slots_in_use_;
     note_memory();
+    phase = pass_phase_.load();
+    ++copies_;
   }
-  const zc_phase phase = pass_phase_.load();
   if (grant.slot != zero::kNoSlot) copy_in(grant.bucket, grant.slot, plan_.wire_is_f32 && phase == ZC_PHASE_LAST);
   store_word(rank_, words_.arrived(grant.bucket),
-             pack_arrival({shared_passes_.load() + 1, static_cast<std::uint32_t>(phase), grant.slot}));
+             pack_arrival({shared_passes_.load() + 1, static_cast<std::uint32_t>(passes_in_step_.load()),
+                           static_cast<std::uint32_t>(phase), grant.slot}));
+  const std::lock_guard lock(mutex_);
+  if (--copies_ == 0) landed_.notify_all();
   return true;
 }
 
@@ -166,8 +172,8 @@ bool Engine::runnable(std::size_t bucket, std::uint64_t passes, Arrival* arrival
     if (arrivals[rank].passes != passes) return false;
   }
   for (std::int32_t rank = 1; rank < ranks_; ++rank) {
-    if (arrivals[rank].phase == arrivals[0].phase) continue;
-    for (std::int32_t other = 0; other < ranks_; ++other) store_word(other, Words::failure(), bucket + 1);
+    if (arrivals[rank].phase == arrivals[0].phase && arrivals[rank].step == arrivals[0].step) continue;
+    fail_on_all_ranks(bucket + 1);
     return false;
   }
   return true;
@@ -193,7 +199,8 @@ bool Engine::reduce_one() {
       const std::size_t slice = (static_cast<std::size_t>(rank_) + step) % ranks;  // the own shard first
       if (step != 0 && config_.slices == ZC_SLICES_STATIC) break;
       if (!claim(bucket, slice, passes)) continue;
-      reduce_slice(bucket, slice, arrivals.data());
+      // A slice that failed is not counted, so that nobody takes the bucket for reduced.
+      if (!reduce_slice(bucket, slice, arrivals.data())) return false;
       (step == 0 ? slices_own_ : slices_helped_).fetch_add(1);
       std::uint64_t before = 0;
       zc_window_add(window_.get(), words_.home(bucket), words_.stored(bucket), 1, &before);
@@ -205,7 +212,7 @@ bool Engine::reduce_one() {
 }
 
 // Sums what the owner of a slice is to get over all ranks, in rank order, into the owner's memory (stage 0: everybody's).
-void Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arrival* arrivals) {
+bool Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arrival* arrivals) {
   const shard::Bucket& bucket = layout_.buckets[bucket_index];
   const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
   const std::uint32_t phase = arrivals[0].phase;
@@ -230,29 +237,43 @@ void Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arr
     reduction.divisor = ends_step(phase) && divisor != 1 ? divisor : 0;
     reduction.destination = plan_.full_gradients ? ZC_NONE : run.owner;
     reduction.destination_bytes = gradient_bytes_at(run.use, run.owner, run.use_offset);
-    if (zc_window_reduce(window_.get(), &reduction) != ZC_OK) record_engine_defect();
+    if (zc_window_reduce(window_.get(), &reduction) == ZC_OK) continue;
+    record_engine_defect();
+    return false;
   }
+  return true;
 }
 
 // The engine asked for something that its own plan does not allow. Fails the engine on all ranks rather than go on with wrong sums.
 void Engine::record_engine_defect() const {
   if (zc_comm_status(comm_) != ZC_OK) return;  // the communicator died meanwhile: its error comes first
-  for (std::int32_t rank = 0; rank < ranks_; ++rank) store_word(rank, Words::failure(), layout_.buckets.size() + 1);
+  fail_on_all_ranks(layout_.buckets.size() + 1);
+}
+
+// The first failure stands, and wakes everybody once.
+void Engine::fail_on_all_ranks(std::uint64_t failure) const {
+  for (std::int32_t rank = 0; rank < ranks_; ++rank)
+    if (load_word(rank, Words::failure()) == 0) store_word(rank, Words::failure(), failure);
 }
 
 zc_status Engine::check_failure() const {
   const std::uint64_t failure = load_word(rank_, Words::failure());
   if (failure == 0) return ZC_OK;
+  if (Words::is_of_generation(failure))
+    return fail(ZC_MISMATCH, "rank %d: some ranks published generation %llu as changed and some as unchanged", rank_,
+                static_cast<unsigned long long>(failure & ~(std::uint64_t{1} << 63)));
   if (failure > layout_.buckets.size()) return fail(ZC_INTERNAL, "rank %d: a reduction asked for memory outside the engine's plan", rank_);
   static constexpr std::array<const char*, 6> kPhases = {"none", "EVAL", "ONLY", "FIRST", "MIDDLE", "LAST"};
   const std::size_t bucket = failure - 1;
   const Arrival first = unpack_arrival(load_word(0, words_.arrived(bucket)));
   for (std::int32_t rank = 1; rank < ranks_; ++rank) {
     const Arrival other = unpack_arrival(load_word(rank, words_.arrived(bucket)));
-    if (other.phase != first.phase)
-      return fail(ZC_MISMATCH, "gradient pass %llu: rank 0 is in phase %s and rank %d in phase %s (seen by rank %d in bucket %zu)",
-                  static_cast<unsigned long long>(first.passes), kPhases[std::min<std::size_t>(first.phase, 5)], rank,
-                  kPhases[std::min<std::size_t>(other.phase, 5)], rank_, bucket);
+    if (other.phase != first.phase || other.step != first.step)
+      return fail(ZC_MISMATCH,
+                  "gradient pass %llu: rank 0 is in phase %s, pass %u of its step, and rank %d in phase %s, pass %u of its step "
+                  "(seen by rank %d in bucket %zu)",
+                  static_cast<unsigned long long>(first.passes), kPhases[std::min<std::size_t>(first.phase, 5)], first.step, rank,
+                  kPhases[std::min<std::size_t>(other.phase, 5)], other.step, rank_, bucket);
   }
   return fail(ZC_MISMATCH, "rank %d: ranks were in different phases in bucket %zu", rank_, bucket);
 }
@@ -264,8 +285,18 @@ void Engine::accumulate_locally() {
     copy_in(bucket, static_cast<std::uint32_t>(bucket), !first);
 }
 
+// After an error, end gives the gradients back to the caller: no other thread may be copying from them.
+zc_status Engine::give_up_pass(zc_status status) {
+  if (status == ZC_AGAIN) return status;
+  std::unique_lock lock(mutex_);
+  pass_phase_.store(ZC_PHASE_NONE);
+  landed_.wait(lock, [&] { return copies_ == 0; });
+  return status;
+}
+
 zc_status Engine::end() {
-  ZC_TRY(check_failure());
+  if (const zc_status status = zc_comm_status(comm_); status != ZC_OK) return give_up_pass(status);
+  if (const zc_status status = check_failure(); status != ZC_OK) return give_up_pass(status);
   bool gradients = false, reduces = false;
   {
     const std::lock_guard lock(mutex_);
@@ -275,12 +306,16 @@ zc_status Engine::end() {
       std::string text;
       const zc_status status = reducer_.close(&text);
       if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
+      // What was never reported is settled now: others must not blame it.
+      for (std::size_t i = 0; i < words_.report_words(); ++i) store_word(rank_, words_.reported(64 * i), ~std::uint64_t{0});
+      note_call();
       if (reduces) observe_completed();
       in_end_ = true;
       if (!reduces) accumulate_locally();
     }
   }
-  if (reduces) ZC_TRY(wait_until_reduced());
+  if (reduces)
+    if (const zc_status status = wait_until_reduced(); status != ZC_OK) return give_up_pass(status);
   const std::lock_guard lock(mutex_);
   const zero::Verdict verdict = publication_.end();
   if (verdict.status != ZC_OK) return refuse(verdict);
@@ -302,6 +337,13 @@ zc_status Engine::wait_until_reduced() {
   options.label = "zc_zero_end";
   options.blame = [](void* context, std::int32_t* rank, char* text, std::size_t capacity_bytes) {
     static_cast<const Engine*>(context)->blame_unreduced(rank, text, capacity_bytes);
+  };
+  options.extend_ns = [](void* context) -> std::int64_t {
+    const auto& engine = *static_cast<const Engine*>(context);
+    std::int32_t culprit = ZC_NONE;
+    char text[1] = "";
+    engine.blame_unreduced(&culprit, text, sizeof text);
+    return culprit == ZC_NONE || culprit == engine.rank_ ? 0 : engine.patience_ns(culprit);
   };
   const zc_ready_fn ready = [](void* context) -> int {
     auto& engine = *static_cast<Engine*>(context);

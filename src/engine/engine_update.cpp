@@ -1,4 +1,5 @@
 // Between two generations: norm, scale, update, publication.
+#include "base/float_env.hpp"
 #include "engine/engine.hpp"
 
 #include <cstring>
@@ -33,6 +34,7 @@ zc_status Engine::scale(double factor) {
     const Verdict verdict = publication_.norm();
     if (verdict.status != ZC_OK) return refuse(verdict);
   }
+  const DefaultFloatEnv environment;  // whatever the caller's: subnormal gradients are scaled alike on all ranks
   const auto multiplier = static_cast<float>(factor);
   for (const zc_zero_piece& piece : pieces_)
     for (std::size_t i = 0; i < piece.count; ++i) piece.gradient[i] *= multiplier;

@@ -78,7 +78,7 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
   if (!plan.full_parameters) {
     for (const shard::Unit& unit : layout.units) {
       std::size_t& group_bytes = unit.persistent ? plan.persistent_bytes : all_bytes;
-      group_bytes = checked_add(group_bytes, round_up(unit.gathered_bytes, layout.alignment_bytes));
+      group_bytes = checked_add(group_bytes, round_up(unit.gathered_bytes, gathered_alignment_bytes(layout)));
       most_needed_bytes = std::max(most_needed_bytes, needed_bytes(layout, unit));
     }
   }
@@ -97,6 +97,8 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
 }
 
 }  // namespace
+
+std::size_t gathered_alignment_bytes(const shard::Layout& layout) { return std::max<std::size_t>(layout.alignment_bytes, 8); }
 
 zc_dtype wire_dtype(const MemoryPlan& plan, const shard::Buffer& buffer) {
   return plan.wire_is_f32 ? ZC_DTYPE_F32 : buffer.gradient_dtype;

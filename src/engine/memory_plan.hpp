@@ -41,6 +41,9 @@ struct MemoryPlan {
 // Throws Error: BUDGET with the least that would do; UNSUPPORTED for shard gradients that are not f32.
 MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config);
 
+// Start of every gathered unit: any element is aligned there, also when the layout asks for less.
+std::size_t gathered_alignment_bytes(const shard::Layout& layout);
+
 // Dtype in which a bucket of this buffer is sent.
 zc_dtype wire_dtype(const MemoryPlan& plan, const shard::Buffer& buffer);
 

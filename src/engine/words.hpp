@@ -22,8 +22,11 @@ class Words {
   static constexpr std::size_t published() { return 0; }
   static constexpr std::size_t done() { return 1; }     // generation + 1 that this rank will never read again; 0: none
   static constexpr std::size_t pass() { return 2; }     // number of the present gradient pass + 1; 0: none yet
-  static constexpr std::size_t failure() { return 3; }  // bucket + 1 whose arrivals disagree; 0: none
+  static constexpr std::size_t failure() { return 3; }  // bucket + 1 whose arrivals disagree, or the below; 0: none
   static constexpr std::size_t called() { return 4; }   // when this rank last called the engine inside a pass, in ns; 0: no pass
+  // Ranks published a generation in different ways.
+  static constexpr std::uint64_t failure_of_generation(std::uint64_t generation) { return generation | std::uint64_t{1} << 63; }
+  static constexpr bool is_of_generation(std::uint64_t failure) { return failure >> 63 != 0; }
   std::size_t arrived(std::size_t bucket) const { return kFixed + bucket; }
   std::size_t reported(std::size_t use) const { return kFixed + buckets_ + use / 64; }
   std::size_t report_words() const { return report_words_; }
@@ -44,17 +47,20 @@ class Words {
   std::size_t report_words_;
 };
 
-// A rank's contribution to (bucket, pass).
+// A rank's contribution to (bucket, pass). Trivial: arrays of it are not filled before they are read into.
 struct Arrival {
-  std::uint64_t passes = 0;  // number of the pass + 1; 0: none yet
-  std::uint32_t phase = 0;   // zc_phase, compared between ranks
-  std::uint32_t slot = 0;    // where it lies; 0xffff: zeros, nowhere
+  std::uint64_t passes;  // number of the pass + 1; 0: none yet
+  std::uint32_t step;    // its number in the step (its lowest 9 bits), compared between ranks
+  std::uint32_t phase;   // zc_phase, compared between ranks
+  std::uint32_t slot;    // where it lies; 0xffff: zeros, nowhere
 };
 constexpr std::uint64_t pack_arrival(const Arrival& arrival) {
-  return arrival.passes << 24 | std::uint64_t{arrival.phase & 0xff} << 16 | (arrival.slot & 0xffff);
+  return arrival.passes << 28 | std::uint64_t{arrival.step & 0x1ff} << 19 | std::uint64_t{arrival.phase & 7} << 16 |
+         (arrival.slot & 0xffff);
 }
 constexpr Arrival unpack_arrival(std::uint64_t word) {
-  return {word >> 24, static_cast<std::uint32_t>(word >> 16 & 0xff), static_cast<std::uint32_t>(word & 0xffff)};
+  return {word >> 28, static_cast<std::uint32_t>(word >> 19 & 0x1ff), static_cast<std::uint32_t>(word >> 16 & 7),
+          static_cast<std::uint32_t>(word & 0xffff)};
 }
 
 // A claim on one slice of (bucket, pass) by a rank.

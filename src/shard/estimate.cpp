@@ -20,7 +20,8 @@ struct Part {
   std::size_t full = 0, full_real = 0;    // whole buffer
   std::size_t shard = 0, shard_real = 0;  // this rank's
   std::size_t slots = 0;                  // all buckets, padding included
-  std::size_t fetched = 0;                // received when every unit is gathered once
+  std::size_t fetched = 0;                // received when every unit is gathered once, but for persistent ones
+  std::size_t kept = 0;                   // received when the persistent ones are
 };
 
 struct Model {
@@ -91,7 +92,8 @@ void add_traffic(zc_estimate& sum, const Model& model, const Part& part) {
   };
   const std::size_t foreign = part.full_real - part.shard_real;
   if (model.row->parameters == Home::cut)
-    add(sum.gather_elements, checked_mul(2 * model.micro_steps, part.fetched), zc_dtype_bytes(part.dtype));
+    add(sum.gather_elements, checked_add(checked_mul(2 * model.micro_steps, part.fetched), part.kept),
+        zc_dtype_bytes(part.dtype));
   if (!part.trainable) return;
   const std::size_t sent_bytes = model.accumulates_locally() ? kF32Bytes : zc_dtype_bytes(part.gradient_dtype);
   const std::size_t reductions = model.reductions();
@@ -133,7 +135,7 @@ std::vector<Part> read_parts(const Layout& layout, std::size_t rank) {
   }
   for (const Bucket& bucket : layout.buckets)
     parts[bucket.buffer].slots = checked_add(parts[bucket.buffer].slots, bucket.padded_count);
-  // Persistent units are not fetched in passes.
+  // Persistent units are fetched once for every generation.
   for (std::size_t i = 0; i < layout.uses.size(); ++i) {
     const Use& use = layout.uses[i];
     if (use.stored != i || !layout.units[use.unit].persistent) continue;
@@ -141,7 +143,9 @@ std::vector<Part> read_parts(const Layout& layout, std::size_t rank) {
     const std::size_t mine = block.shard_count * rank, next = block.shard_count * (rank + 1);
     const std::size_t begin = use.block_offset, end = begin + use.in_tensor.count;
     const std::size_t low = begin > mine ? begin : mine, high = end < next ? end : next;
-    parts[block.buffer].fetched -= use.in_tensor.count - (high > low ? high - low : 0);
+    const std::size_t foreign = use.in_tensor.count - (high > low ? high - low : 0);
+    parts[block.buffer].fetched -= foreign;
+    parts[block.buffer].kept += foreign;
   }
   return parts;
 }

@@ -45,9 +45,12 @@ Topology parse_topology(std::string_view text, std::int32_t ranks) {
     result.node_names.emplace_back(name);
     while (!list.empty()) {
       std::string_view last = take_until(list, ',');
+      const bool is_range = last.find('-') != std::string_view::npos;
       const std::string_view first = take_until(last, '-');
       const std::int32_t low = read_rank(first, part, ranks);
-      const std::int32_t high = last.empty() ? low : read_rank(last, part, ranks);
+      const std::int32_t high = is_range ? read_rank(last, part, ranks) : low;
+      ZC_REQUIRE(low <= high, ZC_ARGUMENT, "topology: the range %d-%d in \"%.*s\" is empty", low, high,
+                 static_cast<int>(part.size()), part.data());
       for (std::int32_t rank = low; rank <= high; ++rank) {
         std::int32_t& entry = result.node_of_rank[static_cast<std::size_t>(rank)];
         ZC_REQUIRE(entry < 0, ZC_ARGUMENT, "topology: rank %d stands twice", rank);

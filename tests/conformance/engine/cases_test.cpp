@@ -336,6 +336,33 @@ TEST(Norm, counts_every_element_once_after_reduction) {
   }
 }
 
+// Three elements on nine ranks: most of them own nothing, and all of them step.
+TEST(EmptyShards, take_part_in_every_step) {
+  for (const zc_stage stage : kStages) {
+    zc_layout_config layout = shape(9, stage);
+    layout.alignment_bytes = 4;
+    const Model model({tensor("three", "u", 3), tensor("two", "v", 2, ZC_DTYPE_BF16)}, layout);
+    run_ranks(9, [&](zc_comm* comm, std::int32_t rank) {
+      const TestEngine engine(comm, model);
+      engine.load_all(0);
+      for (std::uint64_t version = 0; version < 3; ++version) {
+        const Gradients gradients(model, [&](std::size_t, std::size_t e) { return static_cast<float>(static_cast<std::size_t>(rank) + e); });
+        RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
+        engine.visit(0, version);
+        engine.visit(1, version);
+        gradients.report_all(engine);
+        RANK_OK(zc_zero_end(engine));
+        engine.check_gradients([](std::size_t, std::size_t e) { return static_cast<float>(4 + e); });
+        zc_norm norm{};
+        norm.struct_size = sizeof norm;
+        RANK_OK(zc_zero_norm(engine, &norm));
+        RANK_CHECK(norm.sum_squares == 16 + 25 + 36 + 16 + 25, "%g", norm.sum_squares);
+        engine.update(version + 1);
+      }
+    });
+  }
+}
+
 // Forty units and room for three and a half.
 TEST(Budget, bounds_what_forty_units_have_gathered) {
   std::vector<std::string> names;

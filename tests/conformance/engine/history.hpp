@@ -117,7 +117,7 @@ class HistoryRank {
   void visit_some(std::uint32_t seed) {
     std::mt19937 random(seed);
     const auto unit_count = static_cast<unsigned>(model_.info().unit_count);
-    for (unsigned visits = random() % 6; visits > 0; --visits) {
+    for (auto visits = random() % 6; visits > 0; --visits) {
       if (random() % 4 == 0) {
         const zc_status status = zc_zero_prefetch(engine_, random() % unit_count);
         RANK_CHECK(status == ZC_OK || status == ZC_AGAIN, "prefetch gave %s: %s", zc_status_name(status), zc_last_error());
@@ -133,7 +133,7 @@ class HistoryRank {
   void eval_passes() {
     for (int passes = below(3); passes > 0; --passes) {
       RANK_OK(zc_zero_begin(engine_, below(2) == 0 ? "eval" : "other", ZC_PHASE_EVAL));
-      const std::uint32_t seed = random_();
+      const auto seed = static_cast<std::uint32_t>(random_());
       run_threads_here([&](int thread) { visit_some(seed + static_cast<unsigned>(thread)); });
       RANK_OK(zc_zero_end(engine_));
     }
@@ -146,7 +146,7 @@ class HistoryRank {
       if (model_.trainable(use)) order.push_back(use);
     std::shuffle(order.begin(), order.end(), random_);
     RANK_OK(zc_zero_begin(engine_, "train", phase));
-    const std::uint32_t seed = random_();
+    const auto seed = static_cast<std::uint32_t>(random_());
     std::atomic<std::size_t> next{0};
     run_threads_here([&](int thread) {
       visit_some(seed + static_cast<unsigned>(thread));
@@ -161,7 +161,6 @@ class HistoryRank {
   }
 
   void check_sums(int first_pass, int end_pass) const {
-    std::vector<std::size_t> uses_of_tensor;
     engine_.check_gradients([&](std::size_t tensor, std::size_t element) {
       float sum = 0;
       for (std::size_t use = 0; use < model_.info().use_count; ++use) {

@@ -27,17 +27,10 @@ inline constexpr std::size_t kSteps = 20;
 enum Factor : std::size_t { kModel, kGradients, kStage, kBucket, kSlots, kLaunch, kSlices, kAlignment, kKeep, kFactors };
 inline const std::vector<std::size_t> kLevels = {2, 2, 4, 4, 3, 2, 2, 3, 3};
 
-// Model 0 is tiny-gpt, 1 is odd. The giant of odd is a million elements; a short one is still a bucket of its own at
-// every limit but "everything".
+// Model 0 is tiny-gpt, 1 is odd.
 inline cli::Manifest bits_model(std::size_t index, bool short_giant) {
-  cli::Manifest model = data_model(index == 0 ? "tiny-gpt" : "odd");
-  for (std::size_t i = 0; i < model.tensors.size() && short_giant; ++i) {
-    if (model.tensors[i].name != "big") continue;
-    model.tensors[i].count = 31 * 1033;
-    for (cli::ManifestUse& use : model.uses)
-      if (use.tensor == i) use.slice.count = 31 * 1033;
-  }
-  return model;
+  if (index == 0) return data_model("tiny-gpt");
+  return short_giant ? odd_with_short_giant() : data_model("odd");
 }
 
 inline WorldSetup bits_setup(std::int32_t ranks, const Order& order, const Row& row, bool short_giant) {

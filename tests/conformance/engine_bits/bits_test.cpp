@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(ranks, Bits, testing::ValuesIn(kRankCounts));
 // The giant at its full size; here the number of ranks and the order are factors of the rows, too.
 TEST(BitsOfTheGiant, are_those_of_plain_training) {
   std::vector<std::size_t> levels = {1, 2, 4, 4, 3, 2, 2, 3, 3, kRankCounts.size(), kOrders.size()};
-  BitsCheck bits(false, 6);
+  BitsCheck bits(false, 4);
   for (Row row : pairwise_rows(levels, [](const Row&) { return true; })) {
     row[kModel] = 1;
     bits.check(kRankCounts[row[kFactors]], kOrders[row[kFactors + 1]], row);

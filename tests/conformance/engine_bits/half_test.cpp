@@ -85,6 +85,14 @@ TEST(HalfGradients, are_averaged_by_one_true_division_in_f32) {
     }
 }
 
+// A sum starts at what rank 0 brings, not at +0.
+TEST(HalfGradients, of_negative_zeros_add_up_to_a_negative_zero) {
+  for (const zc_stage stage : kStages)
+    for (const zc_accumulation order : {ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST})
+      for (const std::int32_t passes : {1, 3})
+        expect_reduced(half_setup(3, stage, ZC_DTYPE_BF16, passes, order), [](std::int32_t, std::int32_t) { return -0.0f; }, -0.0f);
+}
+
 // The divisor counts the passes that the step had, not the most it may have.
 TEST(HalfGradients, are_divided_by_the_passes_of_the_step) {
   for (const zc_stage stage : kStages)

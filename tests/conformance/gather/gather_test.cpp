@@ -160,7 +160,7 @@ TEST(Gather, of_two_units_or_two_layouts_is_a_mismatch_that_moves_nothing) {
     for (const Bytes& shard : shards) from.push_back(shard.data());
     std::vector<std::unique_ptr<GuardedBuffer>> full;
     std::vector<void*> to;
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 6; ++i)
       full.push_back(std::make_unique<GuardedBuffer>(100000)), to.push_back(full.back()->data());
     RANK_STATUS(ZC_MISMATCH, zc_gather(comm, of.layout, rank == 2 ? 1 : 0, from.data(), to.data(), nullptr));
     RANK_ERROR_SAYS("unit 0");

@@ -68,12 +68,32 @@ TEST(Deadline, that_is_a_poll_times_out_at_once_since_the_others_count_on_this_r
   EXPECT_EQ(zc_barrier(ranks.comm(1), nullptr), ZC_TIMEOUT);
 }
 
-TEST(Deadline, says_that_a_rank_has_destroyed_its_communicator) {
-  RankThreads ranks(2, {.deadline_ns = 50 * kMillisecondNs});
+TEST(Deadline, need_not_pass_for_a_rank_that_has_destroyed_its_communicator) {
+  RankThreads ranks(3);
+  std::thread sleeper([&] { EXPECT_EQ(zc_barrier(ranks.comm(0), nullptr), ZC_PEER_LOST); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto start = Clock::now();
   ranks.destroy(1);
-  EXPECT_EQ(zc_barrier(ranks.comm(0), nullptr), ZC_TIMEOUT);
-  EXPECT_NE(std::string(zc_last_error()).find("it has destroyed its communicator"), std::string::npos)
+  sleeper.join();
+  EXPECT_EQ(zc_barrier(ranks.comm(2), nullptr), ZC_PEER_LOST);
+  EXPECT_LT(seconds_since(start), 5);
+  EXPECT_NE(std::string(zc_last_error()).find("rank 1 has destroyed its communicator and does not come to call 0"),
+            std::string::npos)
       << zc_last_error();
+}
+
+TEST(Deadline, that_is_negative_and_no_poll_is_an_argument_error) {
+  RankThreads ranks(1);
+  zc_coll_options options{};
+  options.struct_size = sizeof options;
+  options.deadline_ns = -5;
+  EXPECT_EQ(zc_barrier(ranks.comm(0), &options), ZC_ARGUMENT);
+  zc_wait_options wait{};
+  wait.struct_size = sizeof wait;
+  wait.deadline_ns = -5;
+  EXPECT_EQ(zc_comm_wait(
+                ranks.comm(0), [](void*) { return 0; }, nullptr, &wait),
+            ZC_ARGUMENT);
 }
 
 TEST(Deadline, of_a_rank_alone_never_passes) {

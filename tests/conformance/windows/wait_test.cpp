@@ -94,6 +94,28 @@ TEST(Wait, that_times_out_says_what_it_waited_for_and_whom_its_caller_blames) {
   EXPECT_EQ(text, zc_last_error());
 }
 
+TEST(Wait, goes_on_after_its_deadline_for_as_long_as_its_caller_extends_it) {
+  RankThreads ranks(1);
+  struct Context {
+    int extensions = 0;
+  } context;
+  zc_wait_options options = options_of(20 * kMillisecondNs);
+  options.extend_ns = [](void* opaque) -> std::int64_t {
+    return ++static_cast<Context*>(opaque)->extensions <= 2 ? 30 * kMillisecondNs : 0;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(zc_comm_wait(
+                ranks.comm(0), [](void*) { return 0; }, &context, &options),
+            ZC_TIMEOUT);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(80));
+  EXPECT_EQ(context.extensions, 3);
+
+  RankThreads others(1);
+  context = {};
+  const auto ready_when_extended = [](void* opaque) { return static_cast<Context*>(opaque)->extensions; };
+  EXPECT_EQ(zc_comm_wait(others.comm(0), ready_when_extended, &context, &options), ZC_OK);
+}
+
 TEST(Progress, runs_while_any_call_waits_and_never_after_its_removal) {
   RankThreads ranks(2);
   Flag runs{0};

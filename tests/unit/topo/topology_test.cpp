@@ -49,6 +49,8 @@ TEST(Topology, quotes_the_part_that_is_wrong) {
            Row{"a:0,,1", "\"\" in \"a:0,,1\""},
            Row{"a:0-1-2", "\"1-2\" in \"a:0-1-2\""},
            Row{"a:99999999999999999999", "\"99999999999999999999\""},
+           Row{"a:0- b:1-3", "\"\" in \"a:0-\""},
+           Row{"a:3-1 b:0", "range 3-1"},
            Row{"a:0-2 a:3", "node \"a\" stands twice"},
            Row{"a:0-2 b:2-3", "rank 2 stands twice"},
            Row{"a:0-2", "rank 3 is on no node"},
