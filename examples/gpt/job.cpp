@@ -71,7 +71,8 @@ void report_memory(const ShardedModel& model, const JobOptions& options, Row& ro
 }
 
 // What one rank does. Only rank 0 fills in the row.
-void run_rank(zc_comm* comm, std::int32_t rank, const JobOptions& options, const Text& text, const Progress& progress, Row& row) {
+void run_rank(zc_comm* comm, std::int32_t rank, const JobOptions& options, const Text& text, const Progress& progress,
+              Row& row) {
   using Clock = std::chrono::steady_clock;
   ShardedModel model(comm, options.model);
   check(zc_comm_stats_reset(comm));
@@ -81,7 +82,8 @@ void run_rank(zc_comm* comm, std::int32_t rank, const JobOptions& options, const
     const auto start = Clock::now();
     std::vector<std::vector<std::uint8_t>> micro_batches;
     for (std::size_t i = 0; i < accumulate; ++i)
-      micro_batches.push_back(text.batch(options.model.seed, step, static_cast<std::size_t>(rank) * accumulate + i, options.model.batch));
+      micro_batches.push_back(
+          text.batch(options.model.seed, step, static_cast<std::size_t>(rank) * accumulate + i, options.model.batch));
     const StepResult result = model.step(micro_batches);
     const double loss = mean_loss(comm, options.ranks, result.losses);
     step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());

@@ -1,4 +1,5 @@
-// The main job: train the same GPT at every ZeRO stage, and show that the bits agree while memory and traffic follow the formulas.
+// The main job: train the same GPT at every ZeRO stage, and show that the bits agree while memory and traffic follow
+// the formulas.
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,8 +57,8 @@ int run(const Command& command) {
     const int stage = job.model.stage == ZC_STAGE_0 ? 0 : static_cast<int>(job.model.stage);
     const auto progress = [&](std::size_t step, double loss, double norm) {
       if (terminal)
-        std::fprintf(stderr, "\rstage %d, %d rank%s: step %zu of %zu, loss %.4f, norm %.3f ", stage, job.ranks, job.ranks == 1 ? "" : "s", step + 1,
-                     job.steps, loss, norm);
+        std::fprintf(stderr, "\rstage %d, %d rank%s: step %zu of %zu, loss %.4f, norm %.3f ", stage, job.ranks,
+                     job.ranks == 1 ? "" : "s", step + 1, job.steps, loss, norm);
     };
     rows.push_back(run_job(job, text, progress));
     if (terminal) std::fprintf(stderr, "\r\033[K");
@@ -67,8 +68,10 @@ int run(const Command& command) {
   if (json) write_json(json.get(), command.json_path, rows);
   const std::vector<std::string> faults = find_faults(rows);
   for (const std::string& fault : faults) std::fprintf(stderr, "zc_gpt: %s\n", fault.c_str());
-  if (faults.empty() && rows.size() > 1) std::printf("all rows agree: same losses, same weights, bytes as the formulas say\n");
-  if (std::fflush(stdout) != 0) throw std::runtime_error(std::string("cannot write the table: ") + std::strerror(errno));
+  if (faults.empty() && rows.size() > 1)
+    std::printf("all rows agree: same losses, same weights, bytes as the formulas say\n");
+  if (std::fflush(stdout) != 0)
+    throw std::runtime_error(std::string("cannot write the table: ") + std::strerror(errno));
   return faults.empty() ? 0 : 1;
 }
 

@@ -28,13 +28,14 @@ Number read_number(std::string_view option, std::string_view text, Number least,
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most))
-    throw std::runtime_error(std::string(option) + " takes a number from " + std::to_string(least) + " to " + std::to_string(most) +
-                             ", not '" + std::string(text) + "'");
+    throw std::runtime_error(std::string(option) + " takes a number from " + std::to_string(least) + " to " +
+                             std::to_string(most) + ", not '" + std::string(text) + "'");
   return value;
 }
 
 [[noreturn]] void wrong(std::string_view option, std::string_view choices, std::string_view text) {
-  throw std::runtime_error(std::string(option) + " takes " + std::string(choices) + ", not '" + std::string(text) + "'");
+  throw std::runtime_error(std::string(option) + " takes " + std::string(choices) + ", not '" + std::string(text) +
+                           "'");
 }
 
 void set_option(Command& command, std::string_view option, std::string_view value) {
@@ -84,7 +85,8 @@ Command parse_command(int argc, char** argv) {
       command.help = true;
       return command;
     }
-    if (option.substr(0, 2) == "--" && i + 1 == argc) throw std::runtime_error(std::string(option) + " takes a value, or is unknown; --help lists the options");
+    if (option.substr(0, 2) == "--" && i + 1 == argc)
+      throw std::runtime_error(std::string(option) + " takes a value, or is unknown; --help lists the options");
     set_option(command, option, i + 1 < argc ? argv[i + 1] : "");
     ++i;
   }

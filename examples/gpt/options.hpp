@@ -10,8 +10,8 @@ namespace gpt {
 
 struct Command {
   JobOptions job;
-  std::string text_path;  // empty: the longest licence text of the system
-  std::string json_path;  // empty: none
+  std::string text_path;          // empty: the longest licence text of the system
+  std::string json_path;          // empty: none
   std::optional<zc_stage> stage;  // none: the main job, all stages
   bool help = false;
 };

@@ -11,23 +11,27 @@ namespace {
 int stage_number(zc_stage stage) { return stage == ZC_STAGE_0 ? 0 : static_cast<int>(stage); }
 
 std::string row_name(const Row& row) {
-  return "stage " + std::to_string(stage_number(row.stage)) + ", " + std::to_string(row.ranks) + (row.ranks == 1 ? " rank" : " ranks");
+  return "stage " + std::to_string(stage_number(row.stage)) + ", " + std::to_string(row.ranks) +
+         (row.ranks == 1 ? " rank" : " ranks");
 }
 
 }  // namespace
 
 void print_table(std::FILE* to, const std::vector<Row>& rows) {
-  std::fprintf(to, "%5s %5s %8s %8s  %-32s %12s %12s %12s %12s %12s %7s\n", "stage", "ranks", "loss", "at end", "hash of the weights",
-               "state bytes", "formula", "bytes/step", "formula", "moved/step", "ms/step");
+  std::fprintf(to, "%5s %5s %8s %8s  %-32s %12s %12s %12s %12s %12s %7s\n", "stage", "ranks", "loss", "at end",
+               "hash of the weights", "state bytes", "formula", "bytes/step", "formula", "moved/step", "ms/step");
   for (const Row& row : rows)
-    std::fprintf(to, "%5d %5d %8.4f %8.4f  %-32s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %7.0f\n",
-                 stage_number(row.stage), row.ranks, row.loss_first, row.loss_last, row.weights_hash.c_str(), row.state_bytes,
-                 row.state_bytes_formula, row.logical_bytes, row.logical_bytes_formula, row.moved_bytes, row.step_ms);
+    std::fprintf(
+        to, "%5d %5d %8.4f %8.4f  %-32s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %7.0f\n",
+        stage_number(row.stage), row.ranks, row.loss_first, row.loss_last, row.weights_hash.c_str(), row.state_bytes,
+        row.state_bytes_formula, row.logical_bytes, row.logical_bytes_formula, row.moved_bytes, row.step_ms);
   for (const Row& row : rows)
     if (row.stage == ZC_STAGE_3)
-      std::fprintf(to, "stage 3: budget %" PRIu64 " bytes (%.0f %% of %" PRIu64 " bytes of parameters), at most %" PRIu64
-                       " in use, %" PRIu64 " of them gathered parameters\n",
-                   row.budget_bytes, 100.0 * static_cast<double>(row.budget_bytes) / static_cast<double>(row.parameter_bytes),
+      std::fprintf(to,
+                   "stage 3: budget %" PRIu64 " bytes (%.0f %% of %" PRIu64 " bytes of parameters), at most %" PRIu64
+                   " in use, %" PRIu64 " of them gathered parameters\n",
+                   row.budget_bytes,
+                   100.0 * static_cast<double>(row.budget_bytes) / static_cast<double>(row.parameter_bytes),
                    row.parameter_bytes, row.budget_peak_bytes, row.gathered_peak_bytes);
 }
 
@@ -36,29 +40,35 @@ void write_json(std::FILE* to, const std::string& path, const std::vector<Row>& 
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     std::fprintf(to,
-                 "%s\n {\"stage\":%d,\"ranks\":%d,\"loss_first\":%.17g,\"loss_last\":%.17g,\"weights_hash\":\"%s\",\"state_bytes\":%" PRIu64
-                 ",\"state_bytes_formula\":%" PRIu64 ",\"logical_bytes\":%" PRIu64 ",\"logical_bytes_formula\":%" PRIu64
-                 ",\"moved_bytes\":%" PRIu64 ",\"gathered_peak_bytes\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
-                 ",\"budget_peak_bytes\":%" PRIu64 ",\"parameter_bytes\":%" PRIu64 ",\"buckets_before_end\":%" PRIu64
-                 ",\"clipped_steps\":%zu,\"skipped_steps\":%zu,\"step_ms\":%.3f}",
-                 i == 0 ? "" : ",", stage_number(row.stage), row.ranks, row.loss_first, row.loss_last, row.weights_hash.c_str(),
-                 row.state_bytes, row.state_bytes_formula, row.logical_bytes, row.logical_bytes_formula, row.moved_bytes,
-                 row.gathered_peak_bytes, row.budget_bytes, row.budget_peak_bytes, row.parameter_bytes, row.buckets_before_end,
-                 row.clipped_steps, row.skipped_steps, row.step_ms);
+                 "%s\n "
+                 "{\"stage\":%d,\"ranks\":%d,\"loss_first\":%.17g,\"loss_last\":%.17g,\"weights_hash\":\"%s\",\"state_"
+                 "bytes\":%" PRIu64 ",\"state_bytes_formula\":%" PRIu64 ",\"logical_bytes\":%" PRIu64
+                 ",\"logical_bytes_formula\":%" PRIu64 ",\"moved_bytes\":%" PRIu64 ",\"gathered_peak_bytes\":%" PRIu64
+                 ",\"budget_bytes\":%" PRIu64 ",\"budget_peak_bytes\":%" PRIu64 ",\"parameter_bytes\":%" PRIu64
+                 ",\"buckets_before_end\":%" PRIu64 ",\"clipped_steps\":%zu,\"skipped_steps\":%zu,\"step_ms\":%.3f}",
+                 i == 0 ? "" : ",", stage_number(row.stage), row.ranks, row.loss_first, row.loss_last,
+                 row.weights_hash.c_str(), row.state_bytes, row.state_bytes_formula, row.logical_bytes,
+                 row.logical_bytes_formula, row.moved_bytes, row.gathered_peak_bytes, row.budget_bytes,
+                 row.budget_peak_bytes, row.parameter_bytes, row.buckets_before_end, row.clipped_steps,
+                 row.skipped_steps, row.step_ms);
   }
   std::fprintf(to, "\n]}\n");
-  if (std::fflush(to) != 0 || std::ferror(to) != 0) throw std::runtime_error("cannot write '" + path + "': " + std::strerror(errno));
+  if (std::fflush(to) != 0 || std::ferror(to) != 0)
+    throw std::runtime_error("cannot write '" + path + "': " + std::strerror(errno));
 }
 
 std::vector<std::string> find_faults(const std::vector<Row>& rows) {
   std::vector<std::string> faults;
   for (const Row& row : rows) {
     const auto fault = [&](const std::string& what) { faults.push_back(row_name(row) + ": " + what); };
-    if (row.weights_hash != rows.front().weights_hash) fault("the weights differ from those of " + row_name(rows.front()));
-    if (row.loss_first != rows.front().loss_first || row.loss_last != rows.front().loss_last) fault("the losses differ from those of " + row_name(rows.front()));
+    if (row.weights_hash != rows.front().weights_hash)
+      fault("the weights differ from those of " + row_name(rows.front()));
+    if (row.loss_first != rows.front().loss_first || row.loss_last != rows.front().loss_last)
+      fault("the losses differ from those of " + row_name(rows.front()));
     if (row.state_bytes != row.state_bytes_formula) fault("the state takes other bytes than the formula");
     if (row.logical_bytes != row.logical_bytes_formula) fault("a step carries other bytes than the formula");
     if (row.budget_peak_bytes > row.budget_bytes) fault("the budget was exceeded");
+    if (row.ranks > 1 && row.buckets_before_end == 0) fault("no bucket was reduced before the end of a backward pass");
   }
   return faults;
 }

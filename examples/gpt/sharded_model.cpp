@@ -62,7 +62,8 @@ void ShardedModel::make_layout(std::int32_t ranks) {
   config.struct_size = sizeof config;
   config.ranks = ranks;
   config.stage = options_.stage;
-  config.bucket_bytes = largest_count * element_bytes(options_.dtype);  // no larger than they must be: two are in flight
+  config.bucket_bytes =
+      largest_count * element_bytes(options_.dtype);  // no larger than they must be: two are in flight
   check(zc_layout_create(tensors.data(), tensors.size(), &config, &layout_));
 }
 
@@ -118,7 +119,8 @@ double ShardedModel::pass(std::span<const std::uint8_t> rows, zc_phase phase) {
   constexpr std::size_t kWte = 0, kWpe = 1;
   const void* tensor = nullptr;
   check(zc_zero_begin(zero_, "train", phase));
-  check(zc_zero_acquire(zero_, kWte, &tensor, 1, nullptr));  // input and output use it: held throughout the forward pass
+  check(
+      zc_zero_acquire(zero_, kWte, &tensor, 1, nullptr));  // input and output use it: held throughout the forward pass
   const double loss = model_.forward(rows, source_);
   check(zc_zero_release(zero_, kWte, nullptr));
   check(zc_zero_acquire(zero_, kWte, &tensor, 1, nullptr));

@@ -21,14 +21,15 @@ namespace gpt {
 struct ShardedOptions {
   Config config;
   Dtype dtype = Dtype::f32;
-  std::size_t batch = 4;         // rows of one micro-batch
+  std::size_t batch = 4;  // rows of one micro-batch
   zc_stage stage = ZC_STAGE_3;
-  std::int32_t accumulate = 1;   // micro-batches of this rank in a step
-  std::size_t budget_bytes = 0;  // 0: at stage 3, two fifths of the parameters, or the least that a very small model needs
+  std::int32_t accumulate = 1;  // micro-batches of this rank in a step
+  std::size_t budget_bytes =
+      0;  // 0: at stage 3, two fifths of the parameters, or the least that a very small model needs
   std::uint64_t seed = 1;
   AdamW adamw;
   std::size_t warm_up_steps = 0;
-  double clip = 1.0;             // largest norm of the gradient; 0: no clipping
+  double clip = 1.0;  // largest norm of the gradient; 0: no clipping
 };
 
 // What one optimizer step did.
@@ -36,7 +37,7 @@ struct StepResult {
   std::vector<double> losses;  // of this rank's micro-batches, in order
   double norm = 0;
   bool clipped = false;
-  bool skipped = false;        // the gradient was not finite
+  bool skipped = false;  // the gradient was not finite
 };
 
 class ShardedModel {

@@ -10,9 +10,9 @@
  * are never written.
  *
  * Common to all:
- *   Errors   ARGUMENT (also for an option that has no meaning for the call), UNSUPPORTED, STATE: found before the call is announced; nothing happened, but the other
- *            ranks wait for this one until their deadline. MISMATCH. TIMEOUT, PEER_LOST, ABORTED: the
- *            communicator is dead, outputs are undefined.
+ *   Errors   ARGUMENT (also for an option that has no meaning for the call), UNSUPPORTED, STATE: found before the
+ *            call is announced; nothing happened, but the other ranks wait for this one until their deadline.
+ *            MISMATCH. TIMEOUT, PEER_LOST, ABORTED: the communicator is dead, outputs are undefined.
  *   Threads  One collective at a time per communicator handle; a second thread gets STATE.
  *   Stream   options->stream must be NULL (host memory); the call returns when the result is there.
  *   Memory   No allocation.

@@ -19,9 +19,10 @@ typedef struct zc_comm zc_comm;
 /** Options of a communicator. Zero in a member means its default. */
 typedef struct zc_comm_config {
   size_t struct_size;
-  int64_t deadline_ns;  /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits. No other
+  int64_t
+      deadline_ns; /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits. No other
                              negative value, here and in all options */
-  int64_t spin_ns;      /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
+  int64_t spin_ns; /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
   const char *topology; /**< which ranks share a node, as "a:0-3 b:4-7"; default: all on one node */
 } zc_comm_config;
 
@@ -73,9 +74,9 @@ typedef struct zc_comm_info {
   int32_t ranks, rank, nodes;
   int64_t deadline_ns;
   int64_t spin_ns;
-  int32_t reproducible;   /**< results do not depend on schedule, bucket, partition */
-  const char *transport;  /**< "threads" */
-  const char *schedule;   /**< of the reductions: "direct" */
+  int32_t reproducible;  /**< results do not depend on schedule, bucket, partition */
+  const char *transport; /**< "threads" */
+  const char *schedule;  /**< of the reductions: "direct" */
 } zc_comm_info;
 ZC_API zc_status zc_comm_get_info(const zc_comm *comm, zc_comm_info *info);
 
@@ -91,9 +92,9 @@ typedef enum zc_link {
 
 /** What the bytes of a call are for. */
 typedef enum zc_traffic {
-  ZC_TRAFFIC_DEFAULT = 0, /**< data */
-  ZC_TRAFFIC_DATA = 1,    /**< parameters and gradients */
-  ZC_TRAFFIC_CONTROL = 2,  /**< norm, loss, agreement */
+  ZC_TRAFFIC_DEFAULT = 0,            /**< data */
+  ZC_TRAFFIC_DATA = 1,               /**< parameters and gradients */
+  ZC_TRAFFIC_CONTROL = 2,            /**< norm, loss, agreement */
   ZC_TRAFFIC_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_traffic;
 
@@ -105,11 +106,12 @@ typedef struct zc_stats {
   size_t struct_size;
   uint64_t logical_bytes;         /**< data that the definition of each call makes this rank receive from others */
   uint64_t control_logical_bytes; /**< the same for control traffic */
-  uint64_t moved_bytes[ZC_LINK_ROOM];           /**< by zc_link: data moved by this rank, counted where a peer's memory is touched */
-  uint64_t control_moved_bytes[ZC_LINK_ROOM];   /**< the same for control traffic */
-  uint64_t collectives; /**< collectives that completed */
-  uint64_t mismatches;  /**< calls that ended in MISMATCH */
-  uint64_t sleeps;      /**< waits that went to sleep */
+  uint64_t
+      moved_bytes[ZC_LINK_ROOM]; /**< by zc_link: data moved by this rank, counted where a peer's memory is touched */
+  uint64_t control_moved_bytes[ZC_LINK_ROOM]; /**< the same for control traffic */
+  uint64_t collectives;                       /**< collectives that completed */
+  uint64_t mismatches;                        /**< calls that ended in MISMATCH */
+  uint64_t sleeps;                            /**< waits that went to sleep */
 } zc_stats;
 
 /** Read the counters of this rank. Threads: always safe; counters of a running call may be partial. */

@@ -26,15 +26,15 @@ typedef struct zc_estimate_config {
 /** Bytes of one rank, padding included, and what one optimizer step moves. */
 typedef struct zc_estimate {
   size_t struct_size;
-  size_t parameter_bytes;    /**< parameters as stored */
-  size_t gradient_bytes;     /**< gradients that live from end to the optimizer step */
-  size_t master_bytes;       /**< f32 master copies of 16-bit parameters */
-  size_t moment_bytes;       /**< the caller's optimizer moments */
-  size_t state_bytes;        /**< the sum of the four */
-  size_t padding_bytes;      /**< how much of state_bytes is padding */
-  size_t gather_elements;    /**< elements that parameter gathers make this rank receive in one step */
-  size_t reduce_elements;    /**< elements that gradient reductions make this rank receive in one step */
-  size_t logical_bytes;      /**< both in bytes */
+  size_t parameter_bytes; /**< parameters as stored */
+  size_t gradient_bytes;  /**< gradients that live from end to the optimizer step */
+  size_t master_bytes;    /**< f32 master copies of 16-bit parameters */
+  size_t moment_bytes;    /**< the caller's optimizer moments */
+  size_t state_bytes;     /**< the sum of the four */
+  size_t padding_bytes;   /**< how much of state_bytes is padding */
+  size_t gather_elements; /**< elements that parameter gathers make this rank receive in one step */
+  size_t reduce_elements; /**< elements that gradient reductions make this rank receive in one step */
+  size_t logical_bytes;   /**< both in bytes */
 } zc_estimate;
 
 /**

@@ -26,18 +26,18 @@ typedef struct zc_layout zc_layout;
 /** ZeRO stage: which state is cut over the ranks. 0 means "not set" and is an error. */
 typedef enum zc_stage {
   ZC_STAGE_NONE = 0,
-  ZC_STAGE_1 = 1,  /**< optimizer state is cut */
-  ZC_STAGE_2 = 2,  /**< and gradients */
-  ZC_STAGE_3 = 3,  /**< and parameters */
-  ZC_STAGE_0 = -1,  /**< nothing is cut: plain data parallelism */
+  ZC_STAGE_1 = 1,                  /**< optimizer state is cut */
+  ZC_STAGE_2 = 2,                  /**< and gradients */
+  ZC_STAGE_3 = 3,                  /**< and parameters */
+  ZC_STAGE_0 = -1,                 /**< nothing is cut: plain data parallelism */
   ZC_STAGE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_stage;
 
 /** How units are cut over ranks. */
 typedef enum zc_placement {
-  ZC_PLACEMENT_DEFAULT = 0,  /**< per unit */
-  ZC_PLACEMENT_PER_UNIT = 1, /**< every unit is cut over all ranks: a fetch uses every rank's link */
-  ZC_PLACEMENT_FLAT = 2,      /**< one cut over the whole flat buffer (UNSUPPORTED on thread ranks) */
+  ZC_PLACEMENT_DEFAULT = 0,            /**< per unit */
+  ZC_PLACEMENT_PER_UNIT = 1,           /**< every unit is cut over all ranks: a fetch uses every rank's link */
+  ZC_PLACEMENT_FLAT = 2,               /**< one cut over the whole flat buffer (UNSUPPORTED on thread ranks) */
   ZC_PLACEMENT_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_placement;
 
@@ -66,15 +66,15 @@ typedef struct zc_use {
 /** What a layout depends on besides its tensors. Zero in a member means its default. */
 typedef struct zc_layout_config {
   size_t struct_size;
-  int32_t ranks;              /**< at least 1; needed */
-  zc_stage stage;             /**< needed */
-  zc_placement placement;     /**< default: per unit */
-  size_t alignment_bytes;     /**< start of every tensor and every shard; a power of two; default 64 */
-  size_t bucket_bytes;        /**< a bucket is closed before it would grow beyond this; default 25 MiB;
+  int32_t ranks;                 /**< at least 1; needed */
+  zc_stage stage;                /**< needed */
+  zc_placement placement;        /**< default: per unit */
+  size_t alignment_bytes;        /**< start of every tensor and every shard; a power of two; default 64 */
+  size_t bucket_bytes;           /**< a bucket is closed before it would grow beyond this; default 25 MiB;
                                    a larger tensor is a bucket of its own */
-  size_t persistent_bytes;    /**< units of at most this many bytes stay gathered in stage 3; default: none */
+  size_t persistent_bytes;       /**< units of at most this many bytes stay gathered in stage 3; default: none */
   zc_dtype shard_gradient_dtype; /**< reduced gradients; default f32 (float tensors) */
-  const zc_use *uses;         /**< order of use; NULL: every tensor once, whole, in the order given */
+  const zc_use *uses;            /**< order of use; NULL: every tensor once, whole, in the order given */
   size_t use_count;
 } zc_layout_config;
 
@@ -117,9 +117,9 @@ ZC_API zc_status zc_layout_get_info(const zc_layout *layout, zc_layout_info *inf
 typedef struct zc_unit_info {
   size_t struct_size;
   const char *name;
-  size_t use_count;     /**< uses of the unit, in order; see zc_layout_unit_use */
+  size_t use_count;      /**< uses of the unit, in order; see zc_layout_unit_use */
   size_t gathered_bytes; /**< memory of the unit when gathered, alignment included */
-  int32_t persistent;   /**< stays gathered in stage 3 */
+  int32_t persistent;    /**< stays gathered in stage 3 */
 } zc_unit_info;
 ZC_API zc_status zc_layout_get_unit(const zc_layout *layout, size_t unit, zc_unit_info *info);
 
@@ -135,13 +135,13 @@ ZC_API zc_status zc_layout_unit_use(const zc_layout *layout, size_t unit, size_t
 /** One use. */
 typedef struct zc_use_info {
   size_t struct_size;
-  size_t tensor;          /**< the tensor that was listed */
-  size_t stored_tensor;   /**< the tensor that owns the storage: another one for a tie */
+  size_t tensor;        /**< the tensor that was listed */
+  size_t stored_tensor; /**< the tensor that owns the storage: another one for a tie */
   size_t unit;
-  size_t position;        /**< place among the uses of the unit */
-  size_t buffer;          /**< of the storage */
-  int64_t bucket;         /**< of the storage's gradient; ZC_NONE if frozen or empty */
-  zc_span in_tensor;      /**< slice of the tensor */
+  size_t position;   /**< place among the uses of the unit */
+  size_t buffer;     /**< of the storage */
+  int64_t bucket;    /**< of the storage's gradient; ZC_NONE if frozen or empty */
+  zc_span in_tensor; /**< slice of the tensor */
 } zc_use_info;
 ZC_API zc_status zc_layout_get_use(const zc_layout *layout, size_t use, zc_use_info *info);
 
@@ -184,11 +184,16 @@ typedef struct zc_piece {
  *
  * Memory     The array belongs to the layout.
  */
-ZC_API zc_status zc_layout_pieces(const zc_layout *layout, int32_t rank, size_t buffer,
-                                  const zc_piece **pieces, size_t *piece_count);
+ZC_API zc_status zc_layout_pieces(const zc_layout *layout, int32_t rank, size_t buffer, const zc_piece **pieces,
+                                  size_t *piece_count);
 
 /** Form of a printed layout. */
-typedef enum zc_text_form { ZC_TEXT_DEFAULT = 0, ZC_TEXT_PLAIN = 1, ZC_TEXT_JSON = 2, ZC_TEXT_FORM_FORCE_INT_ = 0x7fffffff } zc_text_form;
+typedef enum zc_text_form {
+  ZC_TEXT_DEFAULT = 0,
+  ZC_TEXT_PLAIN = 1,
+  ZC_TEXT_JSON = 2,
+  ZC_TEXT_FORM_FORCE_INT_ = 0x7fffffff
+} zc_text_form;
 
 /**
  * Print a layout: units, buffers, buckets, ranges of every rank, padding, bytes.
@@ -196,8 +201,8 @@ typedef enum zc_text_form { ZC_TEXT_DEFAULT = 0, ZC_TEXT_PLAIN = 1, ZC_TEXT_JSON
  * Writes at most capacity_bytes including the closing NUL; *needed_bytes is what the whole text takes.
  * `text` may be NULL with capacity_bytes 0 to ask for the size.
  */
-ZC_API zc_status zc_layout_print(const zc_layout *layout, zc_text_form form, char *text,
-                                 size_t capacity_bytes, size_t *needed_bytes);
+ZC_API zc_status zc_layout_print(const zc_layout *layout, zc_text_form form, char *text, size_t capacity_bytes,
+                                 size_t *needed_bytes);
 
 /**
  * Cut one unit: copy what `rank` owns of it into the rank's shards.
@@ -209,8 +214,8 @@ ZC_API zc_status zc_layout_print(const zc_layout *layout, zc_text_form form, cha
  * Errors     ARGUMENT: rank, unit or a needed pointer is wrong; nothing was written.
  * Threads    Any; pure.
  */
-ZC_API ZC_NODISCARD zc_status zc_partition(const zc_layout *layout, int32_t rank, size_t unit,
-                                           const void *const *full, void *const *shards);
+ZC_API ZC_NODISCARD zc_status zc_partition(const zc_layout *layout, int32_t rank, size_t unit, const void *const *full,
+                                           void *const *shards);
 
 /**
  * Gather one unit from the shards of all ranks.
@@ -222,9 +227,8 @@ ZC_API ZC_NODISCARD zc_status zc_partition(const zc_layout *layout, int32_t rank
  * Stream     options->stream must be NULL: host memory.
  * Cost       One zc_all_gather_v per stored use of the unit, into the caller's tensors: no staging.
  */
-ZC_API ZC_NODISCARD zc_status zc_gather(zc_comm *comm, const zc_layout *layout, size_t unit,
-                                        const void *const *shards, void *const *full,
-                                        const zc_coll_options *options);
+ZC_API ZC_NODISCARD zc_status zc_gather(zc_comm *comm, const zc_layout *layout, size_t unit, const void *const *shards,
+                                        void *const *full, const zc_coll_options *options);
 
 ZC_END_DECLS
 

@@ -17,11 +17,11 @@ ZC_BEGIN_DECLS
 
 /** What an error ends. */
 typedef enum zc_scope {
-  ZC_SCOPE_NONE = 0,    /**< no error */
-  ZC_SCOPE_CALL = 1,    /**< nothing happened; fix the arguments and call again */
-  ZC_SCOPE_REQUEST = 2, /**< this operation failed; its communicator lives */
-  ZC_SCOPE_COMM = 3,    /**< the communicator is dead; only abort, dump and destroy are legal */
-  ZC_SCOPE_PROCESS = 4,  /**< the process is short of something, or the library is wrong */
+  ZC_SCOPE_NONE = 0,               /**< no error */
+  ZC_SCOPE_CALL = 1,               /**< nothing happened; fix the arguments and call again */
+  ZC_SCOPE_REQUEST = 2,            /**< this operation failed; its communicator lives */
+  ZC_SCOPE_COMM = 3,               /**< the communicator is dead; only abort, dump and destroy are legal */
+  ZC_SCOPE_PROCESS = 4,            /**< the process is short of something, or the library is wrong */
   ZC_SCOPE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_scope;
 
@@ -31,25 +31,25 @@ typedef enum zc_scope {
  * Columns: name, number, scope, are output buffers defined afterwards (0 or 1),
  * is the communicator usable afterwards (0 or 1), meaning.
  */
-#define ZC_STATUS_LIST(X)                                                                          \
-  X(OK, 0, NONE, 1, 1, "done")                                                                     \
-  X(AGAIN, 1, CALL, 1, 1, "a fixed table is full, or the result is not ready; call again later")   \
-  X(ARGUMENT, 10, CALL, 1, 1, "an argument is wrong; nothing happened")                            \
-  X(UNSUPPORTED, 11, CALL, 1, 1, "the request is legal but cannot be had here; nothing happened")  \
-  X(MISMATCH, 12, CALL, 1, 1, "ranks disagree about the same call; no byte was moved")             \
-  X(ALIGNMENT, 13, CALL, 1, 1, "an address or offset is not aligned as it must be")                \
-  X(OVERFLOW, 14, CALL, 1, 1, "a size does not fit the numbers that must hold it")                 \
-  X(STATE, 15, CALL, 1, 1, "the call is not legal in the present state of the object")             \
-  X(BUDGET, 16, CALL, 1, 1, "the byte budget does not allow it; the text says what is needed")     \
-  X(CANCELED, 20, REQUEST, 0, 1, "the operation was canceled")                                     \
-  X(TIMEOUT, 30, COMM, 0, 0, "a deadline passed; the text names the ranks that did not come")      \
-  X(PEER_LOST, 31, COMM, 0, 0, "a rank ended; the text names it")                                  \
-  X(TRANSPORT, 32, COMM, 0, 0, "a link failed")                                                    \
-  X(DEVICE, 33, COMM, 0, 0, "a device failed")                                                     \
-  X(ABORTED, 34, COMM, 0, 0, "a rank called abort")                                                \
-  X(NO_MEMORY, 40, PROCESS, 1, 1, "memory ran out; the text says how many bytes were wanted")      \
-  X(SYSTEM, 41, PROCESS, 0, 0, "the operating system refused; the text says what and why")         \
-  X(INTERNAL, 42, PROCESS, 0, 0, "a defect of the library")                                        \
+#define ZC_STATUS_LIST(X)                                                                         \
+  X(OK, 0, NONE, 1, 1, "done")                                                                    \
+  X(AGAIN, 1, CALL, 1, 1, "a fixed table is full, or the result is not ready; call again later")  \
+  X(ARGUMENT, 10, CALL, 1, 1, "an argument is wrong; nothing happened")                           \
+  X(UNSUPPORTED, 11, CALL, 1, 1, "the request is legal but cannot be had here; nothing happened") \
+  X(MISMATCH, 12, CALL, 1, 1, "ranks disagree about the same call; no byte was moved")            \
+  X(ALIGNMENT, 13, CALL, 1, 1, "an address or offset is not aligned as it must be")               \
+  X(OVERFLOW, 14, CALL, 1, 1, "a size does not fit the numbers that must hold it")                \
+  X(STATE, 15, CALL, 1, 1, "the call is not legal in the present state of the object")            \
+  X(BUDGET, 16, CALL, 1, 1, "the byte budget does not allow it; the text says what is needed")    \
+  X(CANCELED, 20, REQUEST, 0, 1, "the operation was canceled")                                    \
+  X(TIMEOUT, 30, COMM, 0, 0, "a deadline passed; the text names the ranks that did not come")     \
+  X(PEER_LOST, 31, COMM, 0, 0, "a rank ended; the text names it")                                 \
+  X(TRANSPORT, 32, COMM, 0, 0, "a link failed")                                                   \
+  X(DEVICE, 33, COMM, 0, 0, "a device failed")                                                    \
+  X(ABORTED, 34, COMM, 0, 0, "a rank called abort")                                               \
+  X(NO_MEMORY, 40, PROCESS, 1, 1, "memory ran out; the text says how many bytes were wanted")     \
+  X(SYSTEM, 41, PROCESS, 0, 0, "the operating system refused; the text says what and why")        \
+  X(INTERNAL, 42, PROCESS, 0, 0, "a defect of the library")                                       \
   X(FORKED, 43, PROCESS, 1, 0, "a child made by fork used an object of its parent")
 
 /** Outcome of a call. */

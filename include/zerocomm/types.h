@@ -25,7 +25,7 @@ typedef enum zc_dtype {
   ZC_DTYPE_I32 = 6,
   ZC_DTYPE_U8 = 7,
   ZC_DTYPE_I8 = 8,
-  ZC_DTYPE_F8E4M3 = 9, /**< bytes that are stored and moved, never computed with */
+  ZC_DTYPE_F8E4M3 = 9,             /**< bytes that are stored and moved, never computed with */
   ZC_DTYPE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_dtype;
 
@@ -44,7 +44,7 @@ typedef enum zc_op {
   ZC_OP_MIN = 3,
   ZC_OP_MAX = 4,
   ZC_OP_PROD = 5,
-  ZC_OP_PREMUL_SUM = 6, /**< every contribution times options->premul, then SUM */
+  ZC_OP_PREMUL_SUM = 6,         /**< every contribution times options->premul, then SUM */
   ZC_OP_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_op;
 

@@ -36,10 +36,10 @@ typedef struct zc_zero zc_zero;
 
 /** Role of a pass in a step. It must be said: the library guesses no accumulation boundary. */
 typedef enum zc_phase {
-  ZC_PHASE_NONE = 0,   /**< not set: an error */
-  ZC_PHASE_EVAL = 1,   /**< no gradients; local to this rank */
-  ZC_PHASE_ONLY = 2,   /**< the only gradient pass of its step */
-  ZC_PHASE_FIRST = 3,  /**< the first of several */
+  ZC_PHASE_NONE = 0,  /**< not set: an error */
+  ZC_PHASE_EVAL = 1,  /**< no gradients; local to this rank */
+  ZC_PHASE_ONLY = 2,  /**< the only gradient pass of its step */
+  ZC_PHASE_FIRST = 3, /**< the first of several */
   ZC_PHASE_MIDDLE = 4,
   ZC_PHASE_LAST = 5,
   ZC_PHASE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
@@ -47,33 +47,33 @@ typedef enum zc_phase {
 
 /** How the gradients of several passes of one step are combined. Bits agree over stages within one order. */
 typedef enum zc_accumulation {
-  ZC_ACCUMULATION_DEFAULT = 0,     /**< reduce_each */
-  ZC_ACCUMULATE_REDUCE_EACH = 1,   /**< every pass is reduced and added to the shards */
-  ZC_ACCUMULATE_FIRST = 2,          /**< passes are added up locally in f32; the last one reduces. Needs a full local copy */
+  ZC_ACCUMULATION_DEFAULT = 0,   /**< reduce_each */
+  ZC_ACCUMULATE_REDUCE_EACH = 1, /**< every pass is reduced and added to the shards */
+  ZC_ACCUMULATE_FIRST = 2, /**< passes are added up locally in f32; the last one reduces. Needs a full local copy */
   ZC_ACCUMULATION_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_accumulation;
 
 /** What a gradient that was never reported means at the end of a pass. */
 typedef enum zc_absent {
-  ZC_ABSENT_DEFAULT = 0, /**< error */
-  ZC_ABSENT_ERROR = 1,   /**< ARGUMENT, naming tensor and rank; the pass stays open */
-  ZC_ABSENT_ZERO = 2,     /**< zeros */
+  ZC_ABSENT_DEFAULT = 0,            /**< error */
+  ZC_ABSENT_ERROR = 1,              /**< ARGUMENT, naming tensor and rank; the pass stays open */
+  ZC_ABSENT_ZERO = 2,               /**< zeros */
   ZC_ABSENT_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_absent;
 
 /** When a complete bucket is handed to the reduction. */
 typedef enum zc_launch {
-  ZC_LAUNCH_DEFAULT = 0,   /**< when complete */
+  ZC_LAUNCH_DEFAULT = 0, /**< when complete */
   ZC_LAUNCH_COMPLETE = 1,
-  ZC_LAUNCH_END = 2,        /**< all in zc_zero_end */
+  ZC_LAUNCH_END = 2,                /**< all in zc_zero_end */
   ZC_LAUNCH_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_launch;
 
 /** Who reduces which slice of a bucket. The bits do not depend on it. */
 typedef enum zc_slices {
-  ZC_SLICES_DEFAULT = 0, /**< claimed */
-  ZC_SLICES_CLAIMED = 1, /**< whoever is inside the library takes the next slice */
-  ZC_SLICES_STATIC = 2,   /**< every rank reduces what it owns: traffic per rank is the formula's */
+  ZC_SLICES_DEFAULT = 0,            /**< claimed */
+  ZC_SLICES_CLAIMED = 1,            /**< whoever is inside the library takes the next slice */
+  ZC_SLICES_STATIC = 2,             /**< every rank reduces what it owns: traffic per rank is the formula's */
   ZC_SLICES_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_slices;
 
@@ -81,22 +81,23 @@ typedef enum zc_slices {
  *  Members about gathered units have no effect in stages 0 to 2, where nothing is gathered. */
 typedef struct zc_zero_config {
   size_t struct_size;
-  size_t budget_bytes;    /**< gathered units, prefetch, gradient slots; default: what keeps every unit gathered.
+  size_t budget_bytes;   /**< gathered units, prefetch, gradient slots; default: what keeps every unit gathered.
                                Persistent units are inside it. BUDGET at creation says what the least is */
-  size_t max_held_bytes;  /**< gathered bytes of units held at once (nested, tied); default: the most that one unit
+  size_t max_held_bytes; /**< gathered bytes of units held at once (nested, tied); default: the most that one unit
                                needs. Exceeding it later is BUDGET at once, never a wait */
-  int32_t gradient_slots; /**< buckets in flight, stages 0, 2, 3; default 2. In stage 1 every bucket has room of its own */
-  int32_t micro_steps;    /**< most gradient passes in a step; default 1 */
+  int32_t
+      gradient_slots;  /**< buckets in flight, stages 0, 2, 3; default 2. In stage 1 every bucket has room of its own */
+  int32_t micro_steps; /**< most gradient passes in a step; default 1 */
   zc_accumulation accumulation;
   zc_absent absent;
   zc_launch launch;
   zc_slices slices;
-  int32_t prefetch;       /**< units to fetch ahead, from the recorded order of the pass; default: as the budget
+  int32_t prefetch;      /**< units to fetch ahead, from the recorded order of the pass; default: as the budget
                                allows; ZC_NONE: none */
-  int32_t drop_released;  /**< non-zero: a released unit is dropped at once, and fetched again at its next use */
-  int32_t poison;         /**< non-zero: dropped units and free slots are filled with NaN; default: ZC_POISON; ZC_NONE: never */
+  int32_t drop_released; /**< non-zero: a released unit is dropped at once, and fetched again at its next use */
+  int32_t poison; /**< non-zero: dropped units and free slots are filled with NaN; default: ZC_POISON; ZC_NONE: never */
   double gradient_divisor; /**< default: ranks times gradient passes of the step */
-  int64_t deadline_ns;    /**< default: the communicator's */
+  int64_t deadline_ns;     /**< default: the communicator's */
 } zc_zero_config;
 
 /**
@@ -206,22 +207,22 @@ ZC_API ZC_NODISCARD zc_status zc_zero_publish_unchanged(zc_zero *zero);
 /** What of a tensor's state is meant. */
 typedef enum zc_state {
   ZC_STATE_NONE = 0,
-  ZC_STATE_PARAMETER = 1, /**< in storage dtype */
-  ZC_STATE_MASTER = 2,    /**< in f32; of f32 parameters: the parameters */
-  ZC_STATE_GRADIENT = 3,   /**< reduced, in the shard gradient dtype */
+  ZC_STATE_PARAMETER = 1,          /**< in storage dtype */
+  ZC_STATE_MASTER = 2,             /**< in f32; of f32 parameters: the parameters */
+  ZC_STATE_GRADIENT = 3,           /**< reduced, in the shard gradient dtype */
   ZC_STATE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_state;
 
 /** A run of elements that this rank updates: everything the optimizer needs, without padding. */
 typedef struct zc_zero_piece {
-  size_t tensor;         /**< untied, trainable */
-  size_t tensor_offset;  /**< first element in the tensor */
-  size_t count;          /**< elements */
+  size_t tensor;        /**< untied, trainable */
+  size_t tensor_offset; /**< first element in the tensor */
+  size_t count;         /**< elements */
   size_t buffer;
-  size_t state_offset;   /**< first element in the caller's moments */
-  void *parameter;       /**< storage dtype; written by zc_zero_cast where there is a master */
-  float *master;         /**< what the optimizer updates; the parameter itself if that is f32 */
-  float *gradient;       /**< reduced gradient */
+  size_t state_offset; /**< first element in the caller's moments */
+  void *parameter;     /**< storage dtype; written by zc_zero_cast where there is a master */
+  float *master;       /**< what the optimizer updates; the parameter itself if that is f32 */
+  float *gradient;     /**< reduced gradient */
 } zc_zero_piece;
 
 /**
@@ -262,21 +263,22 @@ ZC_API zc_status zc_zero_blockers(const zc_zero *zero, size_t bucket, int32_t ra
 /** Counters of an engine since creation. The caller sets struct_size. */
 typedef struct zc_zero_stats {
   size_t struct_size;
-  uint64_t hits;        /**< acquires that found the unit gathered ahead or kept */
-  uint64_t late_hits;   /**< acquires that waited for a fetch already under way */
-  uint64_t misses;      /**< acquires that had to fetch */
-  uint64_t prefetches;  /**< units fetched ahead */
+  uint64_t hits;              /**< acquires that found the unit gathered ahead or kept */
+  uint64_t late_hits;         /**< acquires that waited for a fetch already under way */
+  uint64_t misses;            /**< acquires that had to fetch */
+  uint64_t prefetches;        /**< units fetched ahead */
   uint64_t prefetches_wasted; /**< of those, dropped unused */
-  uint64_t evictions;   /**< units dropped to make room */
+  uint64_t evictions;         /**< units dropped to make room */
   uint64_t buckets_reduced;
-  uint64_t buckets_before_end; /**< reduced before this rank called end */
-  uint64_t buckets_padding_bytes; /**< padding carried by the buckets of one pass */
+  uint64_t buckets_before_end;        /**< reduced before this rank called end */
+  uint64_t buckets_padding_bytes;     /**< padding carried by the buckets of one pass */
   uint64_t slices_own, slices_helped; /**< slices this rank reduced: of its own shard, of others' */
-  uint64_t gathered_peak_bytes; /**< most bytes of gathered units (stage 3), persistent ones included */
-  uint64_t budget_bytes;        /**< budget in force */
-  uint64_t budget_peak_bytes;   /**< most of it in use at once */
-  uint64_t generation;          /**< last published */
-  uint64_t gather_logical_bytes; /**< parameters that the fetches and publications made this rank receive, without padding */
+  uint64_t gathered_peak_bytes;       /**< most bytes of gathered units (stage 3), persistent ones included */
+  uint64_t budget_bytes;              /**< budget in force */
+  uint64_t budget_peak_bytes;         /**< most of it in use at once */
+  uint64_t generation;                /**< last published */
+  uint64_t
+      gather_logical_bytes; /**< parameters that the fetches and publications made this rank receive, without padding */
   uint64_t reduce_logical_bytes; /**< gradients that the reductions made this rank receive, without padding */
 } zc_zero_stats;
 ZC_API zc_status zc_zero_get_stats(const zc_zero *zero, zc_zero_stats *stats);
@@ -287,9 +289,9 @@ typedef struct zc_zero_ledger {
   size_t parameter_bytes; /**< replicas or shards */
   size_t gradient_bytes;  /**< reduced gradients, stage 1's full buffer, local accumulators */
   size_t master_bytes;
-  size_t slot_bytes;      /**< gradient slots: inside the budget */
-  size_t gather_bytes;    /**< gathered units: inside the budget */
-  size_t control_bytes;   /**< words of the engine's window */
+  size_t slot_bytes;    /**< gradient slots: inside the budget */
+  size_t gather_bytes;  /**< gathered units: inside the budget */
+  size_t control_bytes; /**< words of the engine's window */
   size_t total_bytes;
 } zc_zero_ledger;
 ZC_API zc_status zc_zero_get_ledger(const zc_zero *zero, zc_zero_ledger *ledger);

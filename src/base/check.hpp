@@ -34,21 +34,20 @@ zc_status record_error(zc_status status, const char* text) noexcept;
 }  // namespace zerocomm
 
 // Set-up code: throws Error(status, text) unless the condition holds.
-#define ZC_REQUIRE(condition, status, ...)                                    \
-  do {                                                                        \
+#define ZC_REQUIRE(condition, status, ...)                                              \
+  do {                                                                                  \
     if (!(condition)) throw ::zerocomm::Error(status, ::zerocomm::format(__VA_ARGS__)); \
   } while (0)
 
 // Data path: returns from the enclosing function with the status of `expression` unless it is ZC_OK.
-#define ZC_TRY(expression)                                                    \
-  do {                                                                        \
-    if (const zc_status zc_try_status_ = (expression); zc_try_status_ != ZC_OK) \
-      return zc_try_status_;                                                  \
+#define ZC_TRY(expression)                                                                             \
+  do {                                                                                                 \
+    if (const zc_status zc_try_status_ = (expression); zc_try_status_ != ZC_OK) return zc_try_status_; \
   } while (0)
 
 // A condition that only a defect of the library can break.
-#define ZC_ASSERT(condition)                                                  \
-  do {                                                                        \
-    if (!(condition))                                                         \
+#define ZC_ASSERT(condition)                                                                                 \
+  do {                                                                                                       \
+    if (!(condition))                                                                                        \
       throw ::zerocomm::Error(ZC_INTERNAL, ::zerocomm::format("%s:%d: %s", __FILE__, __LINE__, #condition)); \
   } while (0)

@@ -16,7 +16,8 @@ struct Variable {
 // Every variable that the library reads, for printing.
 std::span<const Variable> variables();
 
-// A whole number from the environment, or nothing if the variable is unset. Throws Error(ARGUMENT) if it is not a number in range.
+// A whole number from the environment, or nothing if the variable is unset. Throws Error(ARGUMENT) if it is not a
+// number in range.
 std::optional<std::int64_t> integer_variable(const char* name, std::int64_t least, std::int64_t most);
 
 }  // namespace zerocomm

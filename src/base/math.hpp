@@ -8,7 +8,9 @@
 
 namespace zerocomm {
 
-constexpr std::size_t ceil_div(std::size_t value, std::size_t divisor) { return value / divisor + (value % divisor != 0); }
+constexpr std::size_t ceil_div(std::size_t value, std::size_t divisor) {
+  return value / divisor + (value % divisor != 0);
+}
 
 // a + b, or Error(OVERFLOW).
 inline std::size_t checked_add(std::size_t a, std::size_t b) {

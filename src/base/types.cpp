@@ -9,9 +9,9 @@ struct DtypeRow {
   const char* name;
 };
 constexpr DtypeRow kDtypes[] = {
-    {ZC_DTYPE_F64, 8, "f64"}, {ZC_DTYPE_F32, 4, "f32"}, {ZC_DTYPE_F16, 2, "f16"},
+    {ZC_DTYPE_F64, 8, "f64"},   {ZC_DTYPE_F32, 4, "f32"}, {ZC_DTYPE_F16, 2, "f16"},
     {ZC_DTYPE_BF16, 2, "bf16"}, {ZC_DTYPE_I64, 8, "i64"}, {ZC_DTYPE_I32, 4, "i32"},
-    {ZC_DTYPE_U8, 1, "u8"}, {ZC_DTYPE_I8, 1, "i8"}, {ZC_DTYPE_F8E4M3, 1, "f8e4m3"},
+    {ZC_DTYPE_U8, 1, "u8"},     {ZC_DTYPE_I8, 1, "i8"},   {ZC_DTYPE_F8E4M3, 1, "f8e4m3"},
 };
 
 struct OpRow {
@@ -19,7 +19,7 @@ struct OpRow {
   const char* name;
 };
 constexpr OpRow kOps[] = {
-    {ZC_OP_SUM, "sum"}, {ZC_OP_AVG, "avg"}, {ZC_OP_MIN, "min"},
+    {ZC_OP_SUM, "sum"}, {ZC_OP_AVG, "avg"},   {ZC_OP_MIN, "min"},
     {ZC_OP_MAX, "max"}, {ZC_OP_PROD, "prod"}, {ZC_OP_PREMUL_SUM, "premul_sum"},
 };
 

@@ -19,7 +19,8 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Cores that version 2 quotas allow: the least of this process's cgroup and those above it. 0: no quota; -1: no version 2.
+// Cores that version 2 quotas allow: the least of this process's cgroup and those above it. 0: no quota; -1: no
+// version 2.
 int quota_cores_v2() {
   char path[512] = "/sys/fs/cgroup";
   constexpr std::size_t kRoot = 14;  // characters of the mount point
@@ -47,7 +48,8 @@ int quota_cores_v2() {
   return least;
 }
 
-// Cores that a cgroup's quota allows, or 0 if there is no quota. Rounded up: a quota of 1.5 keeps two threads busy now and then.
+// Cores that a cgroup's quota allows, or 0 if there is no quota. Rounded up: a quota of 1.5 keeps two threads busy now
+// and then.
 int quota_cores() {
   if (const int cores = quota_cores_v2(); cores >= 0) return cores;
   const auto read_one = [](const char* path, long long* value) {
@@ -58,7 +60,9 @@ int quota_cores() {
     return good;
   };
   long long quota = -1, period = 0;
-  if (!read_one("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota) || !read_one("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period)) return 0;
+  if (!read_one("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota) ||
+      !read_one("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period))
+    return 0;
   if (quota <= 0 || period <= 0) return 0;
   return static_cast<int>((quota + period - 1) / period);
 }
@@ -89,7 +93,8 @@ int usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   // The call fails where there are more cores than the mask has room for.
-  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
+                                                            : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const int quota = quota_cores();
   if (quota > 0) cores = std::min(cores, quota);
   return std::max(cores, 1);

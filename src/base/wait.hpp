@@ -1,8 +1,8 @@
 // How ranks wait for each other: a bell per rank, which is spun on for a while and then slept on.
 //
-// A waiter counts itself as a sleeper, looks at its condition once more, and sleeps on the bell's count; whoever changes shared
-// state does so first and then rings the bells that have sleepers. Both sides use sequentially consistent atomics, so that one
-// of them sees the other: no wake is lost, and a sleep needs no time limit of its own.
+// A waiter counts itself as a sleeper, looks at its condition once more, and sleeps on the bell's count; whoever
+// changes shared state does so first and then rings the bells that have sleepers. Both sides use sequentially
+// consistent atomics, so that one of them sees the other: no wake is lost, and a sleep needs no time limit of its own.
 #pragma once
 
 #include <atomic>

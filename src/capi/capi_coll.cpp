@@ -9,17 +9,19 @@ namespace {
 using namespace zerocomm;
 using capi::guard;
 
-// Which options mean something: reductions have a factor and a second dtype; gathers name the latter only to refuse it themselves.
+// Which options mean something: reductions have a factor and a second dtype; gathers name the latter only to refuse it
+// themselves.
 enum class Kind { reduction, gather, plain };
 
 comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, Kind kind) {
   ZC_REQUIRE(comm != nullptr, ZC_ARGUMENT, "the communicator is NULL");
   const zc_coll_options mine = capi::read_struct(options, "zc_coll_options");
-  ZC_REQUIRE(mine.stream == nullptr, ZC_UNSUPPORTED, "rank %d: a stream was given, and this library was built for host memory only",
+  ZC_REQUIRE(mine.stream == nullptr, ZC_UNSUPPORTED,
+             "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
+  ZC_REQUIRE(mine.traffic >= ZC_TRAFFIC_DEFAULT && mine.traffic <= ZC_TRAFFIC_CONTROL, ZC_ARGUMENT,
+             "rank %d: traffic %d is none", comm->rank(), static_cast<int>(mine.traffic));
+  ZC_REQUIRE(mine.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled",
              comm->rank());
-  ZC_REQUIRE(mine.traffic >= ZC_TRAFFIC_DEFAULT && mine.traffic <= ZC_TRAFFIC_CONTROL, ZC_ARGUMENT, "rank %d: traffic %d is none",
-             comm->rank(), static_cast<int>(mine.traffic));
-  ZC_REQUIRE(mine.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled", comm->rank());
   comm::Options result;
   result.deadline_ns = mine.deadline_ns;
   result.output_dtype = mine.output_dtype;
@@ -52,8 +54,9 @@ void check_counts(const zc_comm* comm, const size_t* counts) {
 
 zc_status zc_all_reduce(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, zc_op op,
                         const zc_coll_options* options) {
-  return collective(comm, options, Kind::reduction,
-                    [&](const comm::Options& mine) { return comm::all_reduce(*comm, send, recv, count, dtype, op, mine); });
+  return collective(comm, options, Kind::reduction, [&](const comm::Options& mine) {
+    return comm::all_reduce(*comm, send, recv, count, dtype, op, mine);
+  });
 }
 
 zc_status zc_reduce_scatter(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, zc_op op,
@@ -63,17 +66,19 @@ zc_status zc_reduce_scatter(zc_comm* comm, const void* send, void* recv, size_t 
   });
 }
 
-zc_status zc_reduce_scatter_v(zc_comm* comm, const void* send, void* recv, const size_t* counts, zc_dtype dtype, zc_op op,
-                              const zc_coll_options* options) {
+zc_status zc_reduce_scatter_v(zc_comm* comm, const void* send, void* recv, const size_t* counts, zc_dtype dtype,
+                              zc_op op, const zc_coll_options* options) {
   return collective(comm, options, Kind::reduction, [&](const comm::Options& mine) {
     check_counts(comm, counts);
     return comm::reduce_scatter(*comm, send, recv, 0, counts, dtype, op, mine);
   });
 }
 
-zc_status zc_all_gather(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, const zc_coll_options* options) {
-  return collective(comm, options, Kind::gather,
-                    [&](const comm::Options& mine) { return comm::all_gather(*comm, send, recv, count, nullptr, dtype, mine); });
+zc_status zc_all_gather(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype,
+                        const zc_coll_options* options) {
+  return collective(comm, options, Kind::gather, [&](const comm::Options& mine) {
+    return comm::all_gather(*comm, send, recv, count, nullptr, dtype, mine);
+  });
 }
 
 zc_status zc_all_gather_v(zc_comm* comm, const void* send, void* recv, const size_t* counts, zc_dtype dtype,
@@ -84,9 +89,11 @@ zc_status zc_all_gather_v(zc_comm* comm, const void* send, void* recv, const siz
   });
 }
 
-zc_status zc_broadcast(zc_comm* comm, void* buffer, size_t count, zc_dtype dtype, int32_t root, const zc_coll_options* options) {
-  return collective(comm, options, Kind::plain,
-                    [&](const comm::Options& mine) { return comm::broadcast(*comm, buffer, count, dtype, root, mine); });
+zc_status zc_broadcast(zc_comm* comm, void* buffer, size_t count, zc_dtype dtype, int32_t root,
+                       const zc_coll_options* options) {
+  return collective(comm, options, Kind::plain, [&](const comm::Options& mine) {
+    return comm::broadcast(*comm, buffer, count, dtype, root, mine);
+  });
 }
 
 zc_status zc_barrier(zc_comm* comm, const zc_coll_options* options) {

@@ -54,7 +54,8 @@ zc_status put(Value* to, Value value, const char* name) {
 
 zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config* config, zc_comm** comms) {
   return guard([&] {
-    ZC_REQUIRE(ranks >= 1 && ranks <= kMostRanks, ZC_ARGUMENT, "%d ranks: a communicator has 1 to %d", ranks, kMostRanks);
+    ZC_REQUIRE(ranks >= 1 && ranks <= kMostRanks, ZC_ARGUMENT, "%d ranks: a communicator has 1 to %d", ranks,
+               kMostRanks);
     ZC_REQUIRE(comms != nullptr, ZC_ARGUMENT, "comms is NULL");
     const zc_comm_config mine = read_struct(config, "zc_comm_config");
     const comm::Settings settings = make_settings(mine, ranks);
@@ -94,7 +95,8 @@ zc_status zc_comm_size(const zc_comm* comm, int32_t* ranks) {
 zc_status zc_comm_node(const zc_comm* comm, int32_t rank, int32_t* node) {
   return guard([&] {
     const auto& nodes = checked(comm).group().topology().node_of_rank;
-    ZC_REQUIRE(rank >= 0 && rank < comm->ranks(), ZC_ARGUMENT, "rank %d is not one from 0 to %d", rank, comm->ranks() - 1);
+    ZC_REQUIRE(rank >= 0 && rank < comm->ranks(), ZC_ARGUMENT, "rank %d is not one from 0 to %d", rank,
+               comm->ranks() - 1);
     return put(node, nodes[static_cast<std::size_t>(rank)], "node");
   });
 }
@@ -166,8 +168,8 @@ zc_status zc_comm_wait(zc_comm* comm, zc_ready_fn ready, void* context, const zc
     const auto ask_for_more = [&] { return mine.extend_ns(context); };  // named: a FunctionRef keeps nothing alive
     FunctionRef<std::int64_t()> extend_ns = ask_for_more;
     ZC_TRY(comm->check_alive());
-    return comm->wait([&] { return ready(context); }, {mine.deadline_ns, mine.label, mine.blame ? &blame : nullptr, false,
-                                                       mine.extend_ns ? &extend_ns : nullptr});
+    return comm->wait([&] { return ready(context); }, {mine.deadline_ns, mine.label, mine.blame ? &blame : nullptr,
+                                                       false, mine.extend_ns ? &extend_ns : nullptr});
   });
 }
 
@@ -204,16 +206,19 @@ zc_status zc_mem_free(zc_comm* comm, void* memory) {
     ZC_TRY(checked(comm).check_process());
     const std::lock_guard lock(comm->memory_mutex);
     const auto found = comm->memory.find(memory);
-    ZC_REQUIRE(found != comm->memory.end(), ZC_ARGUMENT, "rank %d: %p is not memory of zc_mem_alloc on this rank", comm->rank(), memory);
+    ZC_REQUIRE(found != comm->memory.end(), ZC_ARGUMENT, "rank %d: %p is not memory of zc_mem_alloc on this rank",
+               comm->rank(), memory);
     comm->memory_bytes.fetch_sub(found->second->bytes());
     comm->memory.erase(found);
     return ZC_OK;
   });
 }
 
-zc_status zc_cast(const void* source, zc_dtype source_dtype, void* destination, zc_dtype destination_dtype, size_t count) {
+zc_status zc_cast(const void* source, zc_dtype source_dtype, void* destination, zc_dtype destination_dtype,
+                  size_t count) {
   return guard([&]() -> zc_status {
-    ZC_REQUIRE(count == 0 || (source != nullptr && destination != nullptr), ZC_ARGUMENT, "source or destination is NULL");
+    ZC_REQUIRE(count == 0 || (source != nullptr && destination != nullptr), ZC_ARGUMENT,
+               "source or destination is NULL");
     const DefaultFloatEnv environment;
     return device::convert(source_dtype, destination_dtype, source, destination, count);
   });
@@ -224,7 +229,8 @@ zc_status zc_reduce_local(const void* const* inputs, size_t input_count, void* o
   return guard([&]() -> zc_status {
     ZC_REQUIRE(inputs != nullptr && input_count > 0 && (output != nullptr || count == 0), ZC_ARGUMENT,
                "inputs or output is NULL, or there is no input");
-    ZC_REQUIRE(op != ZC_OP_PREMUL_SUM, ZC_UNSUPPORTED, "premul_sum needs a factor, which a local reduction does not take");
+    ZC_REQUIRE(op != ZC_OP_PREMUL_SUM, ZC_UNSUPPORTED,
+               "premul_sum needs a factor, which a local reduction does not take");
     const zc_dtype to = output_dtype == ZC_DTYPE_NONE ? dtype : output_dtype;
     ZC_TRY(device::check_reduce(dtype, to, op));
     device::ReduceArgs args;

@@ -41,22 +41,26 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
   return capi::guard([&]() -> zc_status {
     ZC_REQUIRE(comm != nullptr && layout != nullptr, ZC_ARGUMENT, "comm or layout is NULL");
     const zc_coll_options theirs = capi::read_struct(options, "zc_coll_options");
-    ZC_REQUIRE(theirs.stream == nullptr, ZC_UNSUPPORTED, "rank %d: a stream was given, and this library was built for host memory only",
+    ZC_REQUIRE(theirs.stream == nullptr, ZC_UNSUPPORTED,
+               "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
+    ZC_REQUIRE(theirs.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled",
                comm->rank());
-    ZC_REQUIRE(theirs.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled", comm->rank());
     const shard::Layout& value = layout->value;
-    ZC_REQUIRE(value.ranks == comm->ranks(), ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d",
-               comm->rank(), value.ranks, comm->ranks());
-    ZC_REQUIRE(unit < value.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", comm->rank(), unit,
-               value.units.size());
+    ZC_REQUIRE(value.ranks == comm->ranks(), ZC_ARGUMENT,
+               "rank %d: the layout is for %d ranks, the communicator has %d", comm->rank(), value.ranks,
+               comm->ranks());
+    ZC_REQUIRE(unit < value.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", comm->rank(),
+               unit, value.units.size());
     const shard::Unit& wanted = value.units[unit];
     for (const std::size_t index : wanted.uses) {
       const shard::Use& use = value.uses[index];
       if (use.stored != index || use.in_tensor.count == 0) continue;
-      ZC_REQUIRE(full != nullptr && full[use.position] != nullptr, ZC_ARGUMENT, "rank %d: full[%zu] (tensor %s) is NULL",
-                 comm->rank(), use.position, value.tensors[use.tensor].name.c_str());
+      ZC_REQUIRE(full != nullptr && full[use.position] != nullptr, ZC_ARGUMENT,
+                 "rank %d: full[%zu] (tensor %s) is NULL", comm->rank(), use.position,
+                 value.tensors[use.tensor].name.c_str());
       const std::size_t buffer = value.blocks[use.block].buffer;
-      ZC_REQUIRE(shards != nullptr && shards[buffer] != nullptr, ZC_ARGUMENT, "rank %d: shards[%zu] is NULL", comm->rank(), buffer);
+      ZC_REQUIRE(shards != nullptr && shards[buffer] != nullptr, ZC_ARGUMENT, "rank %d: shards[%zu] is NULL",
+                 comm->rank(), buffer);
     }
     ZC_TRY(agree_on_unit(*comm, value, unit, theirs.deadline_ns));
     comm::Options mine;
@@ -68,7 +72,8 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
       const shard::Block& block = value.blocks[use.block];
       const zc_dtype dtype = value.buffers[block.buffer].dtype;
       const std::vector<std::size_t> counts = owned_counts(value, use);
-      const std::size_t own_first = std::max(use.block_offset, static_cast<std::size_t>(comm->rank()) * block.shard_count);
+      const std::size_t own_first =
+          std::max(use.block_offset, static_cast<std::size_t>(comm->rank()) * block.shard_count);
       const std::size_t shard_offset =
           counts[static_cast<std::size_t>(comm->rank())] == 0
               ? block.shard_offset

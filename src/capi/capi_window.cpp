@@ -32,7 +32,8 @@ zc_status with_wait(zc_window* window, const zc_wait_options* options, Body&& bo
     const zc_wait_options mine = read_struct(options, "zc_wait_options");
     capi::check_deadline(mine.deadline_ns);
     ZC_REQUIRE(mine.blame == nullptr && mine.extend_ns == nullptr, ZC_ARGUMENT,
-               "rank %d: blame and extend_ns are for zc_comm_wait; a wait for a window names its rank itself", window->comm().rank());
+               "rank %d: blame and extend_ns are for zc_comm_wait; a wait for a window names its rank itself",
+               window->comm().rank());
     return body(comm::WaitSpec{mine.deadline_ns, mine.label, nullptr});
   });
 }

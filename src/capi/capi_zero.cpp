@@ -127,7 +127,8 @@ zc_status zc_zero_export(zc_zero* zero, size_t tensor, zc_state state, void* des
   return guard([&] { return checked(zero).export_tensor(tensor, state, destination); });
 }
 
-zc_status zc_zero_blockers(const zc_zero* zero, size_t bucket, int32_t rank, size_t* uses, size_t capacity, size_t* count) {
+zc_status zc_zero_blockers(const zc_zero* zero, size_t bucket, int32_t rank, size_t* uses, size_t capacity,
+                           size_t* count) {
   return guard([&] { return checked(zero).blockers(bucket, rank, uses, capacity, count); });
 }
 

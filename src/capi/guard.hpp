@@ -30,14 +30,15 @@ zc_status guard(Body&& body) noexcept {
 inline constexpr std::size_t kMostStructBytes = 4096;
 
 inline void check_struct_bytes(std::size_t bytes, const char* name) {
-  ZC_REQUIRE(bytes >= sizeof(std::size_t) && bytes <= kMostStructBytes, ZC_ARGUMENT, "%s.struct_size is %zu; set it to sizeof(%s)",
-             name, bytes, name);
+  ZC_REQUIRE(bytes >= sizeof(std::size_t) && bytes <= kMostStructBytes, ZC_ARGUMENT,
+             "%s.struct_size is %zu; set it to sizeof(%s)", name, bytes, name);
 }
 
 // A deadline of an option struct: not negative, or ZC_POLL. Throws Error(ARGUMENT).
 inline std::int64_t check_deadline(std::int64_t deadline_ns) {
   ZC_REQUIRE(deadline_ns >= 0 || deadline_ns == ZC_POLL, ZC_ARGUMENT,
-             "deadline_ns is %lld; it is not negative, 0 for the default, or ZC_POLL", static_cast<long long>(deadline_ns));
+             "deadline_ns is %lld; it is not negative, 0 for the default, or ZC_POLL",
+             static_cast<long long>(deadline_ns));
   return deadline_ns;
 }
 
@@ -60,7 +61,8 @@ Struct read_struct(const Struct* theirs, const char* name) {
   return mine;
 }
 
-// Writes as much of `mine` as the caller's struct holds, and zeros behind it. Throws Error(ARGUMENT) if struct_size was not set.
+// Writes as much of `mine` as the caller's struct holds, and zeros behind it. Throws Error(ARGUMENT) if struct_size was
+// not set.
 template <class Struct>
 void write_struct(const Struct& mine, Struct* theirs, const char* name) {
   ZC_REQUIRE(theirs != nullptr, ZC_ARGUMENT, "%s is NULL", name);

@@ -52,7 +52,8 @@ std::string describe(const transport::CallRecord& call) {
     if (row->has_op) text += format(", %s", zc_op_name(static_cast<zc_op>(call.op)));
     if (call.op == ZC_OP_PREMUL_SUM) text += format(", premul %.17g", std::bit_cast<double>(call.premul_bits));
     if (row->has_root && call.root >= 0) text += format(", root %d", call.root);
-    if (call.counts_hash != 0) text += format(", counts #%08llx", static_cast<unsigned long long>(call.counts_hash & 0xffffffff));
+    if (call.counts_hash != 0)
+      text += format(", counts #%08llx", static_cast<unsigned long long>(call.counts_hash & 0xffffffff));
     if (call.in_place == 1) text += ", in place";
   } else if (row->collective == Collective::window_create) {
     text += format("words %llu", static_cast<unsigned long long>(call.count));
@@ -65,8 +66,8 @@ std::string describe(const transport::CallRecord& call) {
 
 std::uint64_t pack_brief(const transport::CallRecord& call) {
   constexpr std::uint64_t kMostCount = (1ULL << 40) - 1;
-  return std::min(call.count, kMostCount) << 24 | std::uint64_t{call.op & 0xff} << 16 | std::uint64_t{call.dtype & 0xff} << 8 |
-         (call.collective & 0xff);
+  return std::min(call.count, kMostCount) << 24 | std::uint64_t{call.op & 0xff} << 16 |
+         std::uint64_t{call.dtype & 0xff} << 8 | (call.collective & 0xff);
 }
 
 std::string describe_brief(std::uint64_t brief) {

@@ -81,10 +81,13 @@ void blame_absent(const Comm& comm, std::uint64_t sequence, const Collect& what,
 
 // Compares what all ranks said. Every rank sees the same posts, so every rank finds the same.
 zc_status agree(Comm& comm, std::uint64_t sequence, const Collect& what) noexcept {
-  const auto slot_of = [&](std::int32_t rank) -> const PostSlot& { return comm.control().rank(rank).slots[sequence % 2]; };
+  const auto slot_of = [&](std::int32_t rank) -> const PostSlot& {
+    return comm.control().rank(rank).slots[sequence % 2];
+  };
   // Against a rank that has a place, if there is one: all others must have the same.
   std::int32_t reference = 0;
-  while (reference < comm.ranks() && slot_of(reference).call.in_place == transport::CallRecord::kEitherPlace) ++reference;
+  while (reference < comm.ranks() && slot_of(reference).call.in_place == transport::CallRecord::kEitherPlace)
+    ++reference;
   if (reference == comm.ranks()) reference = 0;
   for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
     if (same_call(slot_of(rank).call, slot_of(reference).call)) continue;
@@ -139,8 +142,8 @@ zc_status wait_for_readers_out(Comm& comm, std::uint64_t sequence, const Collect
 zc_status run_collective(Comm& comm, const Collect& what, FunctionRef<void(const Peers&)>* move) noexcept {
   ZC_TRY(comm.check_alive());
   if (comm.in_collective.exchange(true))
-    return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread", comm.rank(),
-                describe(what.call).c_str());
+    return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread",
+                comm.rank(), describe(what.call).c_str());
   const Occupied occupied(comm.in_collective);
   const std::uint64_t sequence = comm.next_sequence;
   post(comm, sequence, what, what.prepare != nullptr ? (*what.prepare)(sequence) : 0);

@@ -11,8 +11,8 @@ struct Collect {
   transport::CallRecord call;
   const void* send = nullptr;
   void* recv = nullptr;
-  std::int64_t deadline_ns = 0;         // 0: the communicator's
-  std::uint64_t logical_bytes = 0;      // what the definition makes this rank receive
+  std::int64_t deadline_ns = 0;     // 0: the communicator's
+  std::uint64_t logical_bytes = 0;  // what the definition makes this rank receive
   zc_traffic traffic = ZC_TRAFFIC_DATA;
   // Runs when the communicator is held and before the call is announced, with the number of the call. Returns the bytes
   // that it wanted and did not get, for failed_bytes.
@@ -23,7 +23,9 @@ struct Collect {
 class Peers {
  public:
   Peers(const Comm& comm, std::uint64_t sequence) : comm_(&comm), slot_(sequence % 2) {}
-  const std::byte* send(std::int32_t rank) const { return address(rank, comm_->control().rank(rank).slots[slot_].send); }
+  const std::byte* send(std::int32_t rank) const {
+    return address(rank, comm_->control().rank(rank).slots[slot_].send);
+  }
   std::byte* recv(std::int32_t rank) const { return address(rank, comm_->control().rank(rank).slots[slot_].recv); }
 
  private:
@@ -34,8 +36,8 @@ class Peers {
   std::size_t slot_;
 };
 
-// Runs one collective. `move` copies or reduces this rank's share of the work; it runs once all ranks agree, and does not
-// wait. It may be empty (nullptr): then the call is over when all ranks have come.
+// Runs one collective. `move` copies or reduces this rank's share of the work; it runs once all ranks agree, and does
+// not wait. It may be empty (nullptr): then the call is over when all ranks have come.
 //
 // MISMATCH leaves the communicator as it was before the call. The call holds the communicator: a second one at the same
 // time is STATE.

@@ -60,7 +60,8 @@ zc_status Comm::time_out(const WaitSpec& spec) const noexcept {
   const std::int64_t deadline_ns = spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns;
   char text[1024];
   std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s", rank_, static_cast<double>(deadline_ns) * 1e-9,
-                spec.label != nullptr ? spec.label : "a wait", who[0] != '\0' ? who : "what it waits for did not happen");
+                spec.label != nullptr ? spec.label : "a wait",
+                who[0] != '\0' ? who : "what it waits for did not happen");
   return record_first_error(ZC_TIMEOUT, text);
 }
 

@@ -63,7 +63,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void wait_for_readers() const noexcept;
 
   // Moves bytes between ranks, the leaves where traffic is counted. `from` and `to` are ranks; one of them is this one.
-  void copy(void* destination, const void* source, std::size_t bytes, std::int32_t peer, zc_traffic traffic) const noexcept;
+  void copy(void* destination, const void* source, std::size_t bytes, std::int32_t peer,
+            zc_traffic traffic) const noexcept;
   void count_moved(std::int32_t peer, std::size_t bytes, zc_traffic traffic) const noexcept;
 
   // Detaches this rank.

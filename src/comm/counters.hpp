@@ -10,13 +10,15 @@ namespace zerocomm::comm {
 
 struct Counters {
   using Counter = std::atomic<std::uint64_t>;
-  Counter logical_bytes[2] = {};                // data, control
+  Counter logical_bytes[2] = {};              // data, control
   Counter moved_bytes[2][ZC_LINK_ROOM] = {};  // data, control; by link
   Counter collectives{0};
   Counter mismatches{0};
   Counter sleeps{0};
 
-  static void add(Counter& counter, std::uint64_t value) noexcept { counter.fetch_add(value, std::memory_order_relaxed); }
+  static void add(Counter& counter, std::uint64_t value) noexcept {
+    counter.fetch_add(value, std::memory_order_relaxed);
+  }
   void reset() noexcept;
   zc_stats read() const noexcept;
 };

@@ -17,14 +17,16 @@ struct Options {
   double premul = 1.0;
 };
 
-zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op, const Options& options);
+zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,
+                     const Options& options);
 
 // `counts` NULL: `count` elements on every rank.
-zc_status reduce_scatter(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts, zc_dtype dtype,
-                         zc_op op, const Options& options);
-zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts, zc_dtype dtype,
-                     const Options& options);
-zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype, std::int32_t root, const Options& options);
+zc_status reduce_scatter(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts,
+                         zc_dtype dtype, zc_op op, const Options& options);
+zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts,
+                     zc_dtype dtype, const Options& options);
+zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype, std::int32_t root,
+                    const Options& options);
 zc_status barrier(Comm& comm, const Options& options);
 
 }  // namespace zerocomm::comm

@@ -10,7 +10,8 @@ void reduce_over_ranks(const Comm& comm, const ReduceLeaf& leaf) noexcept {
   {
     const DefaultFloatEnv environment;
     if (leaf.output_count == 1)
-      device::find_reduce(leaf.dtype, leaf.output_dtype, leaf.op)(leaf.inputs, input_count, leaf.outputs[0], leaf.count, leaf.args);
+      device::find_reduce(leaf.dtype, leaf.output_dtype, leaf.op)(leaf.inputs, input_count, leaf.outputs[0], leaf.count,
+                                                                  leaf.args);
     else
       device::find_reduce_to_many(leaf.dtype, leaf.output_dtype, leaf.op)(leaf.inputs, input_count, leaf.outputs,
                                                                           leaf.output_count, leaf.count, leaf.args);

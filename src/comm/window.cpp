@@ -51,8 +51,9 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
   const auto bring_segments = [&](std::uint64_t call) -> std::uint64_t {
     own_call = call;
     try {
-      group.offer(part_key(call), comm.rank(), config.memory != nullptr ? caller_segment(comm, config.memory, config.bytes)
-                                                                        : library_segment(config.bytes, "window"));
+      group.offer(part_key(call), comm.rank(),
+                  config.memory != nullptr ? caller_segment(comm, config.memory, config.bytes)
+                                           : library_segment(config.bytes, "window"));
       group.offer(words_key(call), comm.rank(), library_segment(word_bytes, "words of a window"));
       return 0;
     } catch (const std::exception&) {  // no memory: tell the others, who wait for us
@@ -88,13 +89,14 @@ Window::~Window() {
 }
 
 void Window::check_rank(std::int32_t rank) const {
-  ZC_REQUIRE(rank >= 0 && rank < comm_->ranks(), ZC_ARGUMENT, "rank %d: rank %d is not one from 0 to %d", comm_->rank(), rank,
-             comm_->ranks() - 1);
+  ZC_REQUIRE(rank >= 0 && rank < comm_->ranks(), ZC_ARGUMENT, "rank %d: rank %d is not one from 0 to %d", comm_->rank(),
+             rank, comm_->ranks() - 1);
 }
 
 void Window::check_word(std::int32_t rank, std::size_t word) const {
   check_rank(rank);
-  ZC_REQUIRE(word < word_count_, ZC_ARGUMENT, "rank %d: word %zu of a window with %zu words", comm_->rank(), word, word_count_);
+  ZC_REQUIRE(word < word_count_, ZC_ARGUMENT, "rank %d: word %zu of a window with %zu words", comm_->rank(), word,
+             word_count_);
 }
 
 zc_status Window::wait(std::int32_t rank, std::uint64_t generation, const WaitSpec& spec) const noexcept {
@@ -116,8 +118,8 @@ zc_status Window::read(std::int32_t rank, std::size_t offset_bytes, void* destin
   check_rank(rank);
   const std::size_t there = this->bytes(rank);
   ZC_REQUIRE(offset_bytes <= there && bytes <= there - offset_bytes, ZC_ARGUMENT,
-             "rank %d: read of %zu bytes at %zu from rank %d, whose part has %zu bytes", comm_->rank(), bytes, offset_bytes,
-             rank, there);
+             "rank %d: read of %zu bytes at %zu from rank %d, whose part has %zu bytes", comm_->rank(), bytes,
+             offset_bytes, rank, there);
   ZC_REQUIRE(destination != nullptr || bytes == 0, ZC_ARGUMENT, "rank %d: destination is NULL", comm_->rank());
   if (generation != 0) ZC_TRY(wait(rank, generation, spec));
   comm_->copy(destination, memory(rank) + offset_bytes, bytes, rank, traffic);
@@ -138,8 +140,8 @@ void Window::reduce(const zc_window_reduction& reduction) const {
   const auto inside = [&](const Window& window, std::int32_t rank, std::size_t offset_bytes, zc_dtype dtype) {
     const std::size_t bytes = checked_mul(reduction.count, zc_dtype_bytes(dtype)), there = window.bytes(rank);
     ZC_REQUIRE(offset_bytes <= there && bytes <= there - offset_bytes, ZC_ARGUMENT,
-               "rank %d: %zu elements of %s at byte %zu of rank %d, whose part has %zu bytes", comm_->rank(), reduction.count,
-               zc_dtype_name(dtype), offset_bytes, rank, there);
+               "rank %d: %zu elements of %s at byte %zu of rank %d, whose part has %zu bytes", comm_->rank(),
+               reduction.count, zc_dtype_name(dtype), offset_bytes, rank, there);
     std::byte* const address = window.memory(rank) + offset_bytes;
     ZC_REQUIRE(reinterpret_cast<std::uintptr_t>(address) % zc_dtype_bytes(dtype) == 0, ZC_ALIGNMENT,
                "rank %d: byte %zu of rank %d is not aligned to an element of %s", comm_->rank(), offset_bytes, rank,
@@ -161,8 +163,8 @@ void Window::reduce(const zc_window_reduction& reduction) const {
     output_ranks[output_count++] = rank;
   }
   ZC_REQUIRE(output_count > 0, ZC_ARGUMENT, "rank %d: destination %d is no rank", comm_->rank(), reduction.destination);
-  reduce_over_ranks(*comm_, {inputs.data(), outputs.data(), output_ranks.data(), output_count, reduction.count, reduction.dtype,
-                             output, ZC_OP_SUM, spec.args(), ZC_TRAFFIC_DATA});
+  reduce_over_ranks(*comm_, {inputs.data(), outputs.data(), output_ranks.data(), output_count, reduction.count,
+                             reduction.dtype, output, ZC_OP_SUM, spec.args(), ZC_TRAFFIC_DATA});
 }
 
 }  // namespace zerocomm::comm

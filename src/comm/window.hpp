@@ -27,8 +27,8 @@ class Window {
   }
 
   zc_status wait(std::int32_t rank, std::uint64_t generation, const WaitSpec& spec) const noexcept;
-  zc_status read(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes, std::uint64_t generation,
-                 zc_traffic traffic, const WaitSpec& spec) const;
+  zc_status read(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
+                 std::uint64_t generation, zc_traffic traffic, const WaitSpec& spec) const;
   void reduce(const zc_window_reduction& reduction) const;
 
   // Throws Error(ARGUMENT) unless rank (and word) exist.
@@ -42,7 +42,7 @@ class Window {
 
   std::shared_ptr<Comm> comm_;
   std::size_t word_count_;
-  std::size_t own_bytes_ = 0;       // that the library allocated
+  std::size_t own_bytes_ = 0;  // that the library allocated
   std::size_t own_word_bytes_ = 0;
   std::vector<std::shared_ptr<transport::Segment>> parts_;
   std::vector<std::shared_ptr<transport::Segment>> words_;

@@ -73,7 +73,8 @@ void reduce_to_many(const void* const* inputs, std::size_t input_count, void* co
     reduce_block<In, Op>(inputs, input_count, offset, block, premul, state);
     for (std::size_t i = 0; i < block; ++i) result[i] = Op::last(state[i]);
     for (std::size_t k = 0; k < output_count; ++k)
-      store_block<Out>(result, block, args.accumulate, divisor, static_cast<typename Out::Stored*>(outputs[k]) + offset);
+      store_block<Out>(result, block, args.accumulate, divisor,
+                       static_cast<typename Out::Stored*>(outputs[k]) + offset);
   }
 }
 

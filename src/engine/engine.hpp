@@ -1,8 +1,9 @@
 // The driver of one rank's ZeRO engine: carries out what the machines of src/zero decide, through the public API.
 //
-// Machines are called under mutex_; bytes are moved and other ranks are waited for without it. Files: engine_create.cpp (set
-// up), engine_places.cpp (addresses), engine_load.cpp (initial values, export), engine_fetch.cpp (acquire, release), engine_reduce.cpp (gradients),
-// engine_update.cpp (norm, update, publish), engine_query.cpp (what callers may ask).
+// Machines are called under mutex_; bytes are moved and other ranks are waited for without it. Files: engine_create.cpp
+// (set up), engine_places.cpp (addresses), engine_load.cpp (initial values, export), engine_fetch.cpp (acquire,
+// release), engine_reduce.cpp (gradients), engine_end.cpp (the end of a pass), engine_update.cpp (norm, update,
+// publish), engine_query.cpp (what callers may ask).
 #pragma once
 
 #include "base/fork.hpp"
@@ -81,7 +82,8 @@ class Engine {
 
   zc_status pieces(const zc_zero_piece** pieces, std::size_t* piece_count, std::size_t* state_count) const;
   zc_status state(zc_state state, std::size_t buffer, void** shard, std::size_t* count) const;
-  zc_status blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity, std::size_t* count) const;
+  zc_status blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity,
+                     std::size_t* count) const;
   zc_zero_stats stats() const;
   zc_zero_ledger ledger() const;
 
@@ -104,7 +106,8 @@ class Engine {
   float* master_at(std::size_t use, std::size_t use_offset) const;
   std::byte* gathered(std::size_t unit, std::size_t offset_bytes) const;
   const void* use_address(std::size_t use) const;
-  std::size_t real_count(std::size_t block, std::int32_t rank) const;  // elements of a rank's shard up to its last real one
+  std::size_t real_count(std::size_t block,
+                         std::int32_t rank) const;  // elements of a rank's shard up to its last real one
   std::uint64_t load_word(std::int32_t rank, std::size_t word) const;
   void store_word(std::int32_t rank, std::size_t word, std::uint64_t value) const;
 
@@ -119,12 +122,13 @@ class Engine {
   zc_status pin_needed(std::size_t unit);
   zc_status pin_all(std::size_t unit);
   zc_status fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_t generation);
+  void land(std::size_t unit, zc_status status);
   void fetch_ahead();
   zc_status carry_out_prefetch(const zero::Plan& plan, std::unique_lock<std::mutex>& lock);
   bool owners_published(std::uint64_t generation) const;
   zc_status wait_for_owners(std::uint64_t generation);
-  zc_status wait_for_words(std::size_t word, std::uint64_t least, const char* label, std::uint64_t (*read)(std::uint64_t),
-                           const char* what);
+  zc_status wait_for_words(std::size_t word, std::uint64_t least, const char* label,
+                           std::uint64_t (*read)(std::uint64_t), const char* what);
   zc_status check_changes(std::uint64_t generation) const;
   std::int64_t patience_ns(std::int32_t rank) const;
   void poison_dropped(const zero::Plan& plan);
@@ -178,12 +182,13 @@ class Engine {
   std::size_t publish_logical_bytes_ = 0;        // the same for a publication in stages 1 and 2
   std::size_t reduce_logical_bytes_ = 0;         // the same for a gradient pass
 
-  mutable std::mutex mutex_;          // guards the machines and what follows up to the atomics
-  std::condition_variable landed_;    // a fetch of this rank has ended
+  mutable std::mutex mutex_;        // guards the machines and what follows up to the atomics
+  std::condition_variable landed_;  // a fetch of this rank has ended
   zero::Publication publication_;
   zero::Reducer reducer_;
   zero::Fetcher fetcher_;
   std::vector<std::uint32_t> holds_;           // acquires of each unit
+  std::vector<std::uint32_t> failed_fetches_;  // of each unit
   std::vector<const void*> gradients_;         // by use, of the present pass
   std::vector<std::uint32_t> slot_of_bucket_;  // in the present pass
   bool in_end_ = false;

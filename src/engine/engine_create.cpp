@@ -61,8 +61,8 @@ zero::FetcherConfig fetcher_config(const shard::Layout& layout, const zc_zero_co
 
 template <class Enumerator>
 void check_choice(Enumerator& value, Enumerator fallback, int most, const char* name) {
-  ZC_REQUIRE(static_cast<int>(value) >= 0 && static_cast<int>(value) <= most, ZC_ARGUMENT, "zc_zero_config.%s is %d: not a value of its list",
-             name, static_cast<int>(value));
+  ZC_REQUIRE(static_cast<int>(value) >= 0 && static_cast<int>(value) <= most, ZC_ARGUMENT,
+             "zc_zero_config.%s is %d: not a value of its list", name, static_cast<int>(value));
   if (static_cast<int>(value) == 0) value = fallback;
 }
 
@@ -97,8 +97,8 @@ zc_zero_config complete_config(const zc_zero_config& config) {
   check_choice(result.absent, ZC_ABSENT_ERROR, ZC_ABSENT_ZERO, "absent");
   check_choice(result.launch, ZC_LAUNCH_COMPLETE, ZC_LAUNCH_END, "launch");
   check_choice(result.slices, ZC_SLICES_CLAIMED, ZC_SLICES_STATIC, "slices");
-  ZC_REQUIRE(result.gradient_slots >= 0 && result.gradient_slots < 0xffff, ZC_ARGUMENT, "zc_zero_config.gradient_slots is %d",
-             result.gradient_slots);
+  ZC_REQUIRE(result.gradient_slots >= 0 && result.gradient_slots < 0xffff, ZC_ARGUMENT,
+             "zc_zero_config.gradient_slots is %d", result.gradient_slots);
   ZC_REQUIRE(result.micro_steps >= 0, ZC_ARGUMENT, "zc_zero_config.micro_steps is %d", result.micro_steps);
   ZC_REQUIRE(result.prefetch >= ZC_NONE, ZC_ARGUMENT, "zc_zero_config.prefetch is %d", result.prefetch);
   ZC_REQUIRE(std::isfinite(result.gradient_divisor) && result.gradient_divisor >= 0, ZC_ARGUMENT,
@@ -124,6 +124,7 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
       reducer_(layout_, reducer_config(config_, plan_)),
       fetcher_(layout_, fetcher_config(layout_, config_, plan_)),
       holds_(layout_.units.size(), 0),
+      failed_fetches_(layout_.units.size(), 0),
       gradients_(layout_.uses.size(), nullptr),
       slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot) {
   zc_window_config window{};
@@ -150,11 +151,12 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
 
 Engine::~Engine() = default;
 
-// Before anything that can fail on one rank alone because its arguments are others: such ranks are told of the difference.
+// Before anything that can fail on one rank alone because its arguments are others: such ranks are told of the
+// difference.
 MemoryPlan Engine::agreed_plan() const {
   check_agreement();
-  ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d", rank_,
-             layout_.ranks, ranks_);
+  ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d",
+             rank_, layout_.ranks, ranks_);
   return plan_memory(layout_, config_);
 }
 
@@ -168,8 +170,8 @@ void Engine::check_agreement() const {
   for (std::int32_t rank = 1; rank < ranks_; ++rank)
     for (std::size_t i = 0; i < kAgreed; ++i) {
       const std::uint64_t theirs = all[static_cast<std::size_t>(rank) * kAgreed + i];
-      ZC_REQUIRE(theirs == all[i], ZC_MISMATCH, "zc_zero_create: %s is %llu on rank 0 and %llu on rank %d", mine[i].name,
-                 static_cast<unsigned long long>(all[i]), static_cast<unsigned long long>(theirs), rank);
+      ZC_REQUIRE(theirs == all[i], ZC_MISMATCH, "zc_zero_create: %s is %llu on rank 0 and %llu on rank %d",
+                 mine[i].name, static_cast<unsigned long long>(all[i]), static_cast<unsigned long long>(theirs), rank);
     }
 }
 
@@ -185,7 +187,8 @@ void Engine::list_pieces() {
     piece.state_offset = state_count_;
     piece.parameter = own(parameter_at(block, rank_, use.block_offset + use_offset));
     piece.gradient = gradient_at(use_index, use_offset);
-    piece.master = has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset) : static_cast<float*>(piece.parameter);
+    piece.master = has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset)
+                                                             : static_cast<float*>(piece.parameter);
     pieces_.push_back(piece);
     state_count_ += count;
   };
@@ -212,7 +215,8 @@ void Engine::count_logical_bytes() {
     unit_logical_bytes_[use.unit] += other_count * zc_dtype_bytes(buffer.dtype);
     if (!buffer.trainable) continue;
     publish_logical_bytes_ += other_count * zc_dtype_bytes(buffer.dtype);
-    reduce_logical_bytes_ += static_cast<std::size_t>(ranks_ - 1) * owned_count * zc_dtype_bytes(wire_dtype(plan_, buffer));
+    reduce_logical_bytes_ +=
+        static_cast<std::size_t>(ranks_ - 1) * owned_count * zc_dtype_bytes(wire_dtype(plan_, buffer));
     if (plan_.full_gradients) reduce_logical_bytes_ += other_count * sizeof(float);
   }
 }

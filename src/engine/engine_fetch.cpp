@@ -46,14 +46,15 @@ zc_status Engine::pin(std::size_t unit) {
         lock.unlock();
         const zc_status status = fetch(plan.unit, plan.offset_bytes, generation);
         lock.lock();
-        fetcher_.landed(unit, status == ZC_OK);
-        landed_.notify_all();
+        land(unit, status);
         return status;
       }
-      case Need::busy:
-        landed_.wait(lock, [&] { return !fetcher_.fetching(unit); });
-        if (fetcher_.resident(unit)) return ZC_OK;
+      case Need::busy: {
+        const std::uint32_t failed = failed_fetches_[unit];
+        landed_.wait(lock, [&] { return failed != failed_fetches_[unit] || !fetcher_.fetching(unit); });
+        if (failed == failed_fetches_[unit]) return ZC_OK;
         break;  // that fetch failed, and took our pin with it
+      }
       case Need::retry:
         landed_.wait(lock);
         break;
@@ -74,11 +75,12 @@ zc_status Engine::pin_needed(std::size_t unit) {
 }
 
 zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t tensor_capacity) {
-  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit,
+             layout_.units.size());
   const std::vector<std::size_t>& uses = layout_.units[unit].uses;
   ZC_REQUIRE(tensors != nullptr && tensor_capacity >= uses.size(), ZC_ARGUMENT,
-             "rank %d: unit %s has %zu tensors, and there is room for %zu", rank_, layout_.units[unit].name.c_str(), uses.size(),
-             tensors == nullptr ? 0 : tensor_capacity);
+             "rank %d: unit %s has %zu tensors, and there is room for %zu", rank_, layout_.units[unit].name.c_str(),
+             uses.size(), tensors == nullptr ? 0 : tensor_capacity);
   ZC_TRY(zc_comm_status(comm_));
   {
     const std::lock_guard lock(mutex_);
@@ -110,7 +112,8 @@ zc_status Engine::pin_all(std::size_t unit) {
 }
 
 zc_status Engine::release(std::size_t unit) {
-  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit,
+             layout_.units.size());
   {
     const std::lock_guard lock(mutex_);
     ZC_REQUIRE(holds_[unit] != 0, ZC_STATE, "rank %d: unit %s is not held", rank_, layout_.units[unit].name.c_str());
@@ -124,15 +127,18 @@ zc_status Engine::release(std::size_t unit) {
 }
 
 zc_status Engine::prefetch(std::size_t unit) {
-  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit,
+             layout_.units.size());
   for (const std::size_t need : layout_.units[unit].needs) {
     std::unique_lock lock(mutex_);
     ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: zc_zero_prefetch outside a pass", rank_);
     if (plan_.full_parameters) return ZC_OK;
     if (fetcher_.resident(need) || fetcher_.fetching(need)) continue;
-    if (!owners_published(publication_.pinned())) return fail(ZC_AGAIN, "rank %d: not all owners have published", rank_);
+    if (!owners_published(publication_.pinned()))
+      return fail(ZC_AGAIN, "rank %d: not all owners have published", rank_);
     const std::optional<Plan> plan = fetcher_.prefetch(need);
-    if (!plan) return fail(ZC_AGAIN, "rank %d: no room to fetch unit %s ahead", rank_, layout_.units[need].name.c_str());
+    if (!plan)
+      return fail(ZC_AGAIN, "rank %d: no room to fetch unit %s ahead", rank_, layout_.units[need].name.c_str());
     ZC_TRY(carry_out_prefetch(*plan, lock));
   }
   return ZC_OK;
@@ -147,16 +153,23 @@ zc_status Engine::carry_out_prefetch(const Plan& plan, std::unique_lock<std::mut
   lock.unlock();
   const zc_status status = fetch(unit, offset_bytes, generation);
   lock.lock();
-  fetcher_.landed(unit, status == ZC_OK);
-  landed_.notify_all();
+  land(unit, status);
   return status;
+}
+
+// Under the lock: a fetch of this rank has ended.
+void Engine::land(std::size_t unit, zc_status status) {
+  fetcher_.landed(unit, status == ZC_OK);
+  if (status != ZC_OK) ++failed_fetches_[unit];
+  landed_.notify_all();
 }
 
 void Engine::fetch_ahead() {
   std::unique_lock lock(mutex_);
   while (publication_.pass_open() && owners_published(publication_.pinned())) {
     const std::optional<Plan> plan = fetcher_.prefetch();
-    if (!plan || carry_out_prefetch(*plan, lock) != ZC_OK) return;  // an error comes back at the acquire that needs the unit
+    if (!plan || carry_out_prefetch(*plan, lock) != ZC_OK)
+      return;  // an error comes back at the acquire that needs the unit
   }
 }
 
@@ -187,13 +200,14 @@ bool Engine::owners_published(std::uint64_t generation) const {
 }
 
 zc_status Engine::wait_for_owners(std::uint64_t generation) {
-  return wait_for_words(Words::published(), generation, "a fetch", [](std::uint64_t word) { return zero::unpack(word).generation; },
-                        "has published generation");
+  return wait_for_words(
+      Words::published(), generation, "a fetch", [](std::uint64_t word) { return zero::unpack(word).generation; },
+      "has published generation");
 }
 
 // Waits until `read` of a word is at least `least` on every rank.
-zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const char* label, std::uint64_t (*read)(std::uint64_t),
-                                 const char* what) {
+zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const char* label,
+                                 std::uint64_t (*read)(std::uint64_t), const char* what) {
   struct Wait {
     const Engine* engine;
     std::size_t word;
@@ -225,7 +239,8 @@ zc_status Engine::wait_for_words(std::size_t word, std::uint64_t least, const ch
   return zc_comm_wait(comm_, ready, &wait, &options);
 }
 
-// How much longer to wait for a rank. One that is inside a pass may compute for long: its time counts from its last call.
+// How much longer to wait for a rank. One that is inside a pass may compute for long: its time counts from its last
+// call.
 std::int64_t Engine::patience_ns(std::int32_t rank) const {
   const std::uint64_t called_ns = load_word(rank, Words::called());
   return called_ns == 0 ? 0 : static_cast<std::int64_t>(called_ns) + deadline_ns_ - now_ns();
@@ -243,8 +258,8 @@ zc_status Engine::check_changes(std::uint64_t generation) const {
     if (first != zero::Change::unknown) {
       fail_on_all_ranks(Words::failure_of_generation(generation));
       return fail(ZC_MISMATCH, "rank %d: generation %llu was published as %s by rank %d and as %s by rank %d", rank_,
-                  static_cast<unsigned long long>(generation), first == zero::Change::changed ? "changed" : "unchanged", first_rank,
-                  change == zero::Change::changed ? "changed" : "unchanged", rank);
+                  static_cast<unsigned long long>(generation), first == zero::Change::changed ? "changed" : "unchanged",
+                  first_rank, change == zero::Change::changed ? "changed" : "unchanged", rank);
     }
     first = change;
     first_rank = rank;
@@ -252,7 +267,8 @@ zc_status Engine::check_changes(std::uint64_t generation) const {
   return ZC_OK;
 }
 
-// Under the lock. Says when this rank last called inside a pass: others measure their patience from there. Wakes nobody.
+// Under the lock. Says when this rank last called inside a pass: others measure their patience from there. Wakes
+// nobody.
 void Engine::note_call() const {
   const std::uint64_t before = load_word(rank_, Words::called());
   const std::uint64_t now = publication_.pass_open() ? static_cast<std::uint64_t>(now_ns()) : 0;
@@ -276,6 +292,8 @@ void Engine::note_memory() {
   used_peak_bytes_ = std::max(used_peak_bytes_, fetcher_.resident_bytes() + slots_in_use_ * slot_bytes);
 }
 
-zc_status Engine::refuse(const Verdict& verdict) const { return fail(verdict.status, "rank %d: %s", rank_, verdict.text.c_str()); }
+zc_status Engine::refuse(const Verdict& verdict) const {
+  return fail(verdict.status, "rank %d: %s", rank_, verdict.text.c_str());
+}
 
 }  // namespace zerocomm::engine

@@ -36,7 +36,8 @@ zc_dtype Engine::given_dtype(std::size_t use, zc_dtype dtype) const {
 }
 
 // Puts elements [first, first + count) of a use where this rank stores them.
-zc_status Engine::store_use(std::size_t use_index, std::size_t first, std::size_t count, const std::byte* data, zc_dtype dtype) {
+zc_status Engine::store_use(std::size_t use_index, std::size_t first, std::size_t count, const std::byte* data,
+                            zc_dtype dtype) {
   const shard::Use& use = layout_.uses[use_index];
   const shard::Block& block = layout_.blocks[use.block];
   const shard::Buffer& buffer = layout_.buffers[block.buffer];
@@ -49,7 +50,8 @@ zc_status Engine::store_use(std::size_t use_index, std::size_t first, std::size_
     return zc_cast(data + (part.offset - first) * zc_dtype_bytes(dtype), dtype, to, to_dtype, part.count);
   };
   const Part stored = overlap(plan_.full_parameters ? Part{0, use.in_tensor.count} : owned);
-  if (stored.count != 0) ZC_TRY(put(stored, own(parameter_at(block, rank_, use.block_offset + stored.offset)), buffer.dtype));
+  if (stored.count != 0)
+    ZC_TRY(put(stored, own(parameter_at(block, rank_, use.block_offset + stored.offset)), buffer.dtype));
   if (!has_master(buffer)) return ZC_OK;
   const Part mastered = overlap(layout_.stage == ZC_STAGE_0 ? Part{0, use.in_tensor.count} : owned);
   if (mastered.count == 0) return ZC_OK;
@@ -64,7 +66,8 @@ zc_status Engine::compare_load(std::size_t unit, const void* const* full, zc_dty
   for (const std::size_t index : wanted.uses) {
     const shard::Use& use = layout_.uses[index];
     const bool compared = root == ZC_NONE && use.stored == index && use.in_tensor.count != 0;
-    mine.push_back(compared ? hash_bytes(full[use.position], use.in_tensor.count * zc_dtype_bytes(given_dtype(index, dtype))) : 0);
+    mine.push_back(
+        compared ? hash_bytes(full[use.position], use.in_tensor.count * zc_dtype_bytes(given_dtype(index, dtype))) : 0);
   }
   // Ranks may disagree about the unit, and so about how many digests there are: the heads are compared first.
   std::vector<std::uint64_t> all(kHead * static_cast<std::size_t>(ranks_));
@@ -80,17 +83,20 @@ zc_status Engine::compare_load(std::size_t unit, const void* const* full, zc_dty
   ZC_TRY(zc_all_gather(comm_, mine.data(), all.data(), mine.size(), ZC_DTYPE_I64, &options));
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i] != all[i % mine.size()])
-      return fail(ZC_MISMATCH, "zc_zero_load: rank 0 and rank %zu bring different values for tensor %s", i / mine.size(),
+      return fail(ZC_MISMATCH, "zc_zero_load: rank 0 and rank %zu bring different values for tensor %s",
+                  i / mine.size(),
                   layout_.tensors[layout_.uses[wanted.uses[i % mine.size() - kHead]].tensor].name.c_str());
   return ZC_OK;
 }
 
-zc_status Engine::broadcast_use(std::size_t use_index, const void* data, zc_dtype dtype, std::int32_t root, std::byte* staging) {
+zc_status Engine::broadcast_use(std::size_t use_index, const void* data, zc_dtype dtype, std::int32_t root,
+                                std::byte* staging) {
   const std::size_t count = layout_.uses[use_index].in_tensor.count, most = kStagingBytes / zc_dtype_bytes(dtype);
   const zc_coll_options options = control();
   for (std::size_t first = 0; first < count; first += most) {
     const std::size_t chunk = std::min(most, count - first), chunk_bytes = chunk * zc_dtype_bytes(dtype);
-    if (rank_ == root) std::memcpy(staging, static_cast<const std::byte*>(data) + first * zc_dtype_bytes(dtype), chunk_bytes);
+    if (rank_ == root)
+      std::memcpy(staging, static_cast<const std::byte*>(data) + first * zc_dtype_bytes(dtype), chunk_bytes);
     ZC_TRY(zc_broadcast(comm_, staging, chunk, dtype, root, &options));
     ZC_TRY(store_use(use_index, first, chunk, staging, dtype));
   }
@@ -98,22 +104,26 @@ zc_status Engine::broadcast_use(std::size_t use_index, const void* data, zc_dtyp
 }
 
 zc_status Engine::load(std::size_t unit, const void* const* full, zc_dtype dtype, std::int32_t root) {
-  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit, layout_.units.size());
-  ZC_REQUIRE(dtype == ZC_DTYPE_NONE || dtype == ZC_DTYPE_F32, ZC_ARGUMENT, "rank %d: values are given in storage dtypes or in f32, not in %s",
-             rank_, zc_dtype_name(dtype));
-  ZC_REQUIRE(root >= ZC_NONE && root < ranks_, ZC_ARGUMENT, "rank %d: root %d is neither a rank nor ZC_NONE", rank_, root);
+  ZC_REQUIRE(unit < layout_.units.size(), ZC_ARGUMENT, "rank %d: unit %zu of a layout with %zu units", rank_, unit,
+             layout_.units.size());
+  ZC_REQUIRE(dtype == ZC_DTYPE_NONE || dtype == ZC_DTYPE_F32, ZC_ARGUMENT,
+             "rank %d: values are given in storage dtypes or in f32, not in %s", rank_, zc_dtype_name(dtype));
+  ZC_REQUIRE(root >= ZC_NONE && root < ranks_, ZC_ARGUMENT, "rank %d: root %d is neither a rank nor ZC_NONE", rank_,
+             root);
   const bool brings = root == ZC_NONE || root == rank_;
   for (const std::size_t index : layout_.units[unit].uses) {
     const shard::Use& use = layout_.uses[index];
-    ZC_REQUIRE(!brings || use.stored != index || use.in_tensor.count == 0 || (full != nullptr && full[use.position] != nullptr),
-               ZC_ARGUMENT, "rank %d: full[%zu] (tensor %s) is NULL", rank_, use.position, layout_.tensors[use.tensor].name.c_str());
+    ZC_REQUIRE(!brings || use.stored != index || use.in_tensor.count == 0 ||
+                   (full != nullptr && full[use.position] != nullptr),
+               ZC_ARGUMENT, "rank %d: full[%zu] (tensor %s) is NULL", rank_, use.position,
+               layout_.tensors[use.tensor].name.c_str());
   }
   {
     const std::lock_guard lock(mutex_);
     ZC_REQUIRE(held_units() == 0, ZC_STATE, "rank %d: zc_zero_load while %zu units are held", rank_, held_units());
-    ZC_REQUIRE(!publication_.pass_open() && (publication_.update_open() || publication_.published().generation == 0), ZC_STATE,
-               "rank %d: zc_zero_load before the first publish, or between update_begin and publish; %s", rank_,
-               publication_.pass_open() ? "a pass is open" : "generation 1 was published");
+    ZC_REQUIRE(!publication_.pass_open() && (publication_.update_open() || publication_.published().generation == 0),
+               ZC_STATE, "rank %d: zc_zero_load before the first publish, or between update_begin and publish; %s",
+               rank_, publication_.pass_open() ? "a pass is open" : "generation 1 was published");
   }
   ZC_TRY(compare_load(unit, full, dtype, root));
   std::vector<std::byte> staging(root == ZC_NONE ? 0 : kStagingBytes);
@@ -135,10 +145,12 @@ zc_status Engine::load(std::size_t unit, const void* const* full, zc_dtype dtype
 }
 
 zc_status Engine::export_tensor(std::size_t tensor, zc_state state, void* destination) {
-  ZC_REQUIRE(tensor < layout_.tensors.size(), ZC_ARGUMENT, "rank %d: tensor %zu of a layout with %zu", rank_, tensor, layout_.tensors.size());
-  ZC_REQUIRE(state == ZC_STATE_PARAMETER || state == ZC_STATE_MASTER, ZC_ARGUMENT, "rank %d: a parameter or a master can be exported, not state %d",
-             rank_, static_cast<int>(state));
-  ZC_REQUIRE(destination != nullptr || layout_.tensors[tensor].count == 0, ZC_ARGUMENT, "rank %d: destination is NULL", rank_);
+  ZC_REQUIRE(tensor < layout_.tensors.size(), ZC_ARGUMENT, "rank %d: tensor %zu of a layout with %zu", rank_, tensor,
+             layout_.tensors.size());
+  ZC_REQUIRE(state == ZC_STATE_PARAMETER || state == ZC_STATE_MASTER, ZC_ARGUMENT,
+             "rank %d: a parameter or a master can be exported, not state %d", rank_, static_cast<int>(state));
+  ZC_REQUIRE(destination != nullptr || layout_.tensors[tensor].count == 0, ZC_ARGUMENT, "rank %d: destination is NULL",
+             rank_);
   const std::size_t owner = layout_.tensors[tensor].owner;
   std::uint64_t generation = 0;
   {

@@ -10,16 +10,17 @@ using shard::kNoIndex;
 Part Engine::owned_part(const shard::Use& use, std::int32_t rank) const {
   const shard::Block& block = layout_.blocks[use.block];
   const std::size_t low = static_cast<std::size_t>(rank) * block.shard_count, high = low + block.shard_count;
-  const std::size_t first = std::max(use.block_offset, low), last = std::min(use.block_offset + use.in_tensor.count, high);
+  const std::size_t first = std::max(use.block_offset, low),
+                    last = std::min(use.block_offset + use.in_tensor.count, high);
   return first < last ? Part{first - use.block_offset, last - first} : Part{};
 }
 
-// Offset in the window part of `rank` of an element of a block: in the full replica, or in that rank's shard, which must hold it.
+// Offset in the window part of `rank` of an element of a block: in the full replica, or in that rank's shard, which
+// must hold it.
 std::size_t Engine::parameter_at(const shard::Block& block, std::int32_t rank, std::size_t block_offset) const {
   const std::size_t element =
-      plan_.full_parameters
-          ? static_cast<std::size_t>(ranks_) * block.shard_offset + block_offset
-          : block.shard_offset + block_offset - static_cast<std::size_t>(rank) * block.shard_count;
+      plan_.full_parameters ? static_cast<std::size_t>(ranks_) * block.shard_offset + block_offset
+                            : block.shard_offset + block_offset - static_cast<std::size_t>(rank) * block.shard_count;
   return plan_.parameter_bytes_at[block.buffer] + element * zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
 }
 
@@ -51,7 +52,8 @@ float* Engine::gradient_at(std::size_t use, std::size_t use_offset) const {
 
 float* Engine::master_at(std::size_t use_index, std::size_t use_offset) const {
   const shard::Use& use = layout_.uses[use_index];
-  return reinterpret_cast<float*>(own(master_bytes_at(layout_.blocks[use.block], rank_, use.block_offset + use_offset)));
+  return reinterpret_cast<float*>(
+      own(master_bytes_at(layout_.blocks[use.block], rank_, use.block_offset + use_offset)));
 }
 
 // The gathered memory of a stored unit: persistent units first, then the arena.

@@ -16,7 +16,8 @@ zc_coll_options Engine::control() const {
 }
 
 zc_status Engine::pieces(const zc_zero_piece** pieces, std::size_t* piece_count, std::size_t* state_count) const {
-  ZC_REQUIRE(pieces != nullptr && piece_count != nullptr && state_count != nullptr, ZC_ARGUMENT, "rank %d: an output is NULL", rank_);
+  ZC_REQUIRE(pieces != nullptr && piece_count != nullptr && state_count != nullptr, ZC_ARGUMENT,
+             "rank %d: an output is NULL", rank_);
   *pieces = pieces_.data();
   *piece_count = pieces_.size();
   *state_count = state_count_;
@@ -25,7 +26,8 @@ zc_status Engine::pieces(const zc_zero_piece** pieces, std::size_t* piece_count,
 
 zc_status Engine::state(zc_state state, std::size_t buffer_index, void** shard, std::size_t* count) const {
   ZC_REQUIRE(buffer_index < layout_.buffers.size() && shard != nullptr && count != nullptr, ZC_ARGUMENT,
-             "rank %d: buffer %zu of a layout with %zu, or an output is NULL", rank_, buffer_index, layout_.buffers.size());
+             "rank %d: buffer %zu of a layout with %zu, or an output is NULL", rank_, buffer_index,
+             layout_.buffers.size());
   const shard::Buffer& buffer = layout_.buffers[buffer_index];
   const bool f32_parameter = buffer.dtype == ZC_DTYPE_F32;
   std::size_t at = kNoIndex;
@@ -39,16 +41,17 @@ zc_status Engine::state(zc_state state, std::size_t buffer_index, void** shard, 
     return fail(ZC_ARGUMENT, "rank %d: state %d is none", rank_, static_cast<int>(state));
   }
   ZC_REQUIRE(at != kNoIndex, ZC_UNSUPPORTED,
-             "rank %d: state %d of buffer %zu is no array of its own in this stage; zc_zero_pieces has its addresses", rank_,
-             static_cast<int>(state), buffer_index);
+             "rank %d: state %d of buffer %zu is no array of its own in this stage; zc_zero_pieces has its addresses",
+             rank_, static_cast<int>(state), buffer_index);
   *shard = own(at);
   *count = buffer.shard_count;
   return ZC_OK;
 }
 
-zc_status Engine::blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity, std::size_t* count) const {
-  ZC_REQUIRE(bucket < layout_.buckets.size() && rank >= 0 && rank < ranks_, ZC_ARGUMENT, "rank %d: bucket %zu of %zu, or rank %d of %d", rank_,
-             bucket, layout_.buckets.size(), rank, ranks_);
+zc_status Engine::blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity,
+                           std::size_t* count) const {
+  ZC_REQUIRE(bucket < layout_.buckets.size() && rank >= 0 && rank < ranks_, ZC_ARGUMENT,
+             "rank %d: bucket %zu of %zu, or rank %d of %d", rank_, bucket, layout_.buckets.size(), rank, ranks_);
   ZC_REQUIRE(count != nullptr && (uses != nullptr || capacity == 0), ZC_ARGUMENT, "rank %d: an output is NULL", rank_);
   const std::vector<std::size_t> blocking = blocking_uses(bucket, rank);
   std::copy_n(blocking.begin(), std::min(capacity, blocking.size()), uses);
@@ -69,7 +72,8 @@ zc_zero_stats Engine::stats() const {
   stats.buckets_reduced = buckets_reduced_;
   stats.buckets_before_end = buckets_before_end_;
   for (const shard::Bucket& bucket : layout_.buckets)
-    stats.buckets_padding_bytes += (bucket.padded_count - bucket.count) * zc_dtype_bytes(wire_dtype(plan_, layout_.buffers[bucket.buffer]));
+    stats.buckets_padding_bytes +=
+        (bucket.padded_count - bucket.count) * zc_dtype_bytes(wire_dtype(plan_, layout_.buffers[bucket.buffer]));
   stats.slices_own = slices_own_.load();
   stats.slices_helped = slices_helped_.load();
   stats.gathered_peak_bytes = fetched.peak_bytes;
@@ -84,8 +88,8 @@ zc_zero_stats Engine::stats() const {
 zc_zero_ledger Engine::ledger() const {
   zc_zero_ledger ledger = plan_.ledger;
   ledger.control_bytes = words_.count() * sizeof(std::uint64_t);
-  ledger.total_bytes = ledger.parameter_bytes + ledger.gradient_bytes + ledger.master_bytes + ledger.slot_bytes + ledger.gather_bytes +
-                       ledger.control_bytes;
+  ledger.total_bytes = ledger.parameter_bytes + ledger.gradient_bytes + ledger.master_bytes + ledger.slot_bytes +
+                       ledger.gather_bytes + ledger.control_bytes;
   return ledger;
 }
 

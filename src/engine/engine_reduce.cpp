@@ -30,7 +30,8 @@ void Engine::open_gradient_pass(zc_phase phase) {
 }
 
 zc_status Engine::report(std::size_t use, const void* gradient, bool absent) {
-  ZC_REQUIRE(use < layout_.uses.size(), ZC_ARGUMENT, "rank %d: use %zu of a layout with %zu", rank_, use, layout_.uses.size());
+  ZC_REQUIRE(use < layout_.uses.size(), ZC_ARGUMENT, "rank %d: use %zu of a layout with %zu", rank_, use,
+             layout_.uses.size());
   const bool empty = layout_.uses[use].in_tensor.count == 0;
   ZC_REQUIRE(absent || gradient != nullptr || empty, ZC_ARGUMENT, "rank %d: the gradient of tensor %s is NULL", rank_,
              layout_.tensors[layout_.uses[use].tensor].name.c_str());
@@ -42,8 +43,8 @@ zc_status Engine::report(std::size_t use, const void* gradient, bool absent) {
     if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
     gradients_[use] = gradient;
     note_call();
+    if (!empty) zc_window_add(window_.get(), rank_, words_.reported(use), std::uint64_t{1} << use % 64, nullptr);
   }
-  if (!empty) zc_window_add(window_.get(), rank_, words_.reported(use), std::uint64_t{1} << use % 64, nullptr);
   pump();
   return check_failure();
 }
@@ -52,13 +53,14 @@ zc_status Engine::grad_ready(std::size_t use, const void* gradient) { return rep
 zc_status Engine::grad_absent(std::size_t use) { return report(use, nullptr, true); }
 
 zc_status Engine::grad_buffer(std::size_t use, void** gradient) {
-  ZC_REQUIRE(use < layout_.uses.size() && gradient != nullptr, ZC_ARGUMENT, "rank %d: use %zu of a layout with %zu, or gradient is NULL", rank_,
-             use, layout_.uses.size());
+  ZC_REQUIRE(use < layout_.uses.size() && gradient != nullptr, ZC_ARGUMENT,
+             "rank %d: use %zu of a layout with %zu, or gradient is NULL", rank_, use, layout_.uses.size());
   const shard::Use& wanted = layout_.uses[use];
   ZC_REQUIRE(wanted.bucket != shard::kNoIndex, ZC_ARGUMENT, "rank %d: tensor %s has no gradient", rank_,
              layout_.tensors[wanted.tensor].name.c_str());
   ZC_REQUIRE(plan_.own_slots && !plan_.wire_is_f32 && wanted.stored == use && wanted.parts.size() == 1, ZC_UNSUPPORTED,
-             "rank %d: no full-size gradient buffer for tensor %s: that takes stage 1, an untied tensor and passes that are not added up first",
+             "rank %d: no full-size gradient buffer for tensor %s: that takes stage 1, an untied tensor and passes "
+             "that are not added up first",
              rank_, layout_.tensors[wanted.tensor].name.c_str());
   const zc_dtype dtype = layout_.buffers[layout_.buckets[wanted.bucket].buffer].gradient_dtype;
   *gradient = own(plan_.slot_bytes_at[wanted.bucket] + wanted.bucket_offset * zc_dtype_bytes(dtype));
@@ -121,7 +123,8 @@ void Engine::copy_in(std::size_t bucket_index, std::uint32_t slot, bool accumula
   const shard::Bucket& bucket = layout_.buckets[bucket_index];
   const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
   for (const std::size_t use : bucket.uses)
-    add_parts(use, own(plan_.slot_bytes_at[slot] + layout_.uses[use].bucket_offset * zc_dtype_bytes(wire)), wire, accumulate);
+    add_parts(use, own(plan_.slot_bytes_at[slot] + layout_.uses[use].bucket_offset * zc_dtype_bytes(wire)), wire,
+              accumulate);
 }
 
 // The sum of a use's parts (itself and its ties), in list order; absent ones are zeros.
@@ -138,8 +141,8 @@ void Engine::add_parts(std::size_t use_index, std::byte* to, zc_dtype wire, bool
     return;
   }
   constexpr std::size_t kFewParts = 16, kBlock = 512;
-  const auto add = [&](const void* const* inputs, std::size_t inputs_count, void* sum, std::size_t elements, zc_dtype in, zc_dtype out,
-                       bool onto) {
+  const auto add = [&](const void* const* inputs, std::size_t inputs_count, void* sum, std::size_t elements,
+                       zc_dtype in, zc_dtype out, bool onto) {
     if (zc_reduce_local(inputs, inputs_count, sum, elements, in, out, ZC_OP_SUM, onto) != ZC_OK) record_engine_defect();
   };
   std::array<const void*, kFewParts> inputs{};
@@ -194,7 +197,9 @@ bool Engine::reduce_one() {
   const auto ranks = static_cast<std::size_t>(ranks_);
   std::array<Arrival, kMostRanks> arrivals;
   for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
-    if (load_word(words_.home(bucket), words_.completed(bucket)) >= passes || !runnable(bucket, passes, arrivals.data())) continue;
+    if (load_word(words_.home(bucket), words_.completed(bucket)) >= passes ||
+        !runnable(bucket, passes, arrivals.data()))
+      continue;
     for (std::size_t step = 0; step < ranks; ++step) {
       const std::size_t slice = (static_cast<std::size_t>(rank_) + step) % ranks;  // the own shard first
       if (step != 0 && config_.slices == ZC_SLICES_STATIC) break;
@@ -211,21 +216,25 @@ bool Engine::reduce_one() {
   return false;
 }
 
-// Sums what the owner of a slice is to get over all ranks, in rank order, into the owner's memory (stage 0: everybody's).
+// Sums what the owner of a slice is to get over all ranks, in rank order, into the owner's memory (stage 0:
+// everybody's).
 bool Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arrival* arrivals) {
   const shard::Bucket& bucket = layout_.buckets[bucket_index];
   const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
   const std::uint32_t phase = arrivals[0].phase;
-  const double passes_in_step = plan_.wire_is_f32 || phase != ZC_PHASE_ONLY ? static_cast<double>(passes_in_step_.load()) : 1.0;
-  const double divisor = config_.gradient_divisor != 0 ? config_.gradient_divisor : static_cast<double>(ranks_) * passes_in_step;
+  const double passes_in_step =
+      plan_.wire_is_f32 || phase != ZC_PHASE_ONLY ? static_cast<double>(passes_in_step_.load()) : 1.0;
+  const double divisor =
+      config_.gradient_divisor != 0 ? config_.gradient_divisor : static_cast<double>(ranks_) * passes_in_step;
   std::array<std::int64_t, kMostRanks> sources;
   for (const shard::BucketRun& run : bucket.runs) {
     if (run.owner != static_cast<std::int32_t>(slice)) continue;
     for (std::int32_t rank = 0; rank < ranks_; ++rank) {
       const std::uint32_t slot = arrivals[rank].slot;
       sources[static_cast<std::size_t>(rank)] =
-          slot == zero::kNoSlot ? ZC_NONE
-                                : static_cast<std::int64_t>(plan_.slot_bytes_at[slot] + run.bucket_offset * zc_dtype_bytes(wire));
+          slot == zero::kNoSlot
+              ? ZC_NONE
+              : static_cast<std::int64_t>(plan_.slot_bytes_at[slot] + run.bucket_offset * zc_dtype_bytes(wire));
     }
     zc_window_reduction reduction{};
     reduction.struct_size = sizeof reduction;
@@ -242,153 +251,6 @@ bool Engine::reduce_slice(std::size_t bucket_index, std::size_t slice, const Arr
     return false;
   }
   return true;
-}
-
-// The engine asked for something that its own plan does not allow. Fails the engine on all ranks rather than go on with wrong sums.
-void Engine::record_engine_defect() const {
-  if (zc_comm_status(comm_) != ZC_OK) return;  // the communicator died meanwhile: its error comes first
-  fail_on_all_ranks(layout_.buckets.size() + 1);
-}
-
-// The first failure stands, and wakes everybody once.
-void Engine::fail_on_all_ranks(std::uint64_t failure) const {
-  for (std::int32_t rank = 0; rank < ranks_; ++rank)
-    if (load_word(rank, Words::failure()) == 0) store_word(rank, Words::failure(), failure);
-}
-
-zc_status Engine::check_failure() const {
-  const std::uint64_t failure = load_word(rank_, Words::failure());
-  if (failure == 0) return ZC_OK;
-  if (Words::is_of_generation(failure))
-    return fail(ZC_MISMATCH, "rank %d: some ranks published generation %llu as changed and some as unchanged", rank_,
-                static_cast<unsigned long long>(failure & ~(std::uint64_t{1} << 63)));
-  if (failure > layout_.buckets.size()) return fail(ZC_INTERNAL, "rank %d: a reduction asked for memory outside the engine's plan", rank_);
-  static constexpr std::array<const char*, 6> kPhases = {"none", "EVAL", "ONLY", "FIRST", "MIDDLE", "LAST"};
-  const std::size_t bucket = failure - 1;
-  const Arrival first = unpack_arrival(load_word(0, words_.arrived(bucket)));
-  for (std::int32_t rank = 1; rank < ranks_; ++rank) {
-    const Arrival other = unpack_arrival(load_word(rank, words_.arrived(bucket)));
-    if (other.phase != first.phase || other.step != first.step)
-      return fail(ZC_MISMATCH,
-                  "gradient pass %llu: rank 0 is in phase %s, pass %u of its step, and rank %d in phase %s, pass %u of its step "
-                  "(seen by rank %d in bucket %zu)",
-                  static_cast<unsigned long long>(first.passes), kPhases[std::min<std::size_t>(first.phase, 5)], first.step, rank,
-                  kPhases[std::min<std::size_t>(other.phase, 5)], other.step, rank_, bucket);
-  }
-  return fail(ZC_MISMATCH, "rank %d: ranks were in different phases in bucket %zu", rank_, bucket);
-}
-
-// After the close of a pass that only adds up locally: adds every use to the local sums, which are the slots.
-void Engine::accumulate_locally() {
-  const bool first = publication_.phase() == ZC_PHASE_FIRST;
-  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket)
-    copy_in(bucket, static_cast<std::uint32_t>(bucket), !first);
-}
-
-// After an error, end gives the gradients back to the caller: no other thread may be copying from them.
-zc_status Engine::give_up_pass(zc_status status) {
-  if (status == ZC_AGAIN) return status;
-  std::unique_lock lock(mutex_);
-  pass_phase_.store(ZC_PHASE_NONE);
-  landed_.wait(lock, [&] { return copies_ == 0; });
-  return status;
-}
-
-zc_status Engine::end() {
-  if (const zc_status status = zc_comm_status(comm_); status != ZC_OK) return give_up_pass(status);
-  if (const zc_status status = check_failure(); status != ZC_OK) return give_up_pass(status);
-  bool gradients = false, reduces = false;
-  {
-    const std::lock_guard lock(mutex_);
-    gradients = publication_.gradients_open();
-    reduces = gradients && pass_reduces(publication_.phase());
-    if (gradients) {
-      std::string text;
-      const zc_status status = reducer_.close(&text);
-      if (status != ZC_OK) return fail(status, "rank %d: %s", rank_, text.c_str());
-      // What was never reported is settled now: others must not blame it.
-      for (std::size_t i = 0; i < words_.report_words(); ++i) store_word(rank_, words_.reported(64 * i), ~std::uint64_t{0});
-      note_call();
-      if (reduces) observe_completed();
-      in_end_ = true;
-      if (!reduces) accumulate_locally();
-    }
-  }
-  if (reduces)
-    if (const zc_status status = wait_until_reduced(); status != ZC_OK) return give_up_pass(status);
-  const std::lock_guard lock(mutex_);
-  const zero::Verdict verdict = publication_.end();
-  if (verdict.status != ZC_OK) return refuse(verdict);
-  fetcher_.end_pass();
-  note_call();
-  in_end_ = false;
-  if (reduces) {
-    pass_phase_.store(ZC_PHASE_NONE);
-    shared_passes_.fetch_add(1);
-    reduce_bytes_ += reduce_logical_bytes_;
-  }
-  return ZC_OK;
-}
-
-zc_status Engine::wait_until_reduced() {
-  zc_wait_options options{};
-  options.struct_size = sizeof options;
-  options.deadline_ns = config_.deadline_ns;
-  options.label = "zc_zero_end";
-  options.blame = [](void* context, std::int32_t* rank, char* text, std::size_t capacity_bytes) {
-    static_cast<const Engine*>(context)->blame_unreduced(rank, text, capacity_bytes);
-  };
-  options.extend_ns = [](void* context) -> std::int64_t {
-    const auto& engine = *static_cast<const Engine*>(context);
-    std::int32_t culprit = ZC_NONE;
-    char text[1] = "";
-    engine.blame_unreduced(&culprit, text, sizeof text);
-    return culprit == ZC_NONE || culprit == engine.rank_ ? 0 : engine.patience_ns(culprit);
-  };
-  const zc_ready_fn ready = [](void* context) -> int {
-    auto& engine = *static_cast<Engine*>(context);
-    engine.pump();
-    if (const zc_status status = engine.check_failure(); status != ZC_OK) return -static_cast<int>(status);
-    const std::lock_guard lock(engine.mutex_);
-    engine.observe_completed();
-    return engine.reducer_.finished();
-  };
-  return zc_comm_wait(comm_, ready, this, &options);
-}
-
-void Engine::blame_unreduced(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const {
-  const std::uint64_t passes = shared_passes_.load() + 1;
-  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
-    if (load_word(words_.home(bucket), words_.completed(bucket)) >= passes) continue;
-    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
-      if (unpack_arrival(load_word(rank, words_.arrived(bucket))).passes >= passes) continue;
-      *culprit = rank;
-      std::string missing;
-      for (const std::size_t use : blocking_uses(bucket, rank)) {
-        if (missing.size() > 200) {
-          missing += ", ...";
-          break;
-        }
-        missing += (missing.empty() ? "" : ", ") + layout_.tensors[layout_.uses[use].tensor].name;
-      }
-      std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu waits for rank %d%s%s", bucket,
-                    static_cast<unsigned long long>(passes), rank, missing.empty() ? "" : ", which has not reported ", missing.c_str());
-      return;
-    }
-    std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu is complete and not yet reduced", bucket,
-                  static_cast<unsigned long long>(passes));
-    return;
-  }
-}
-
-// Parts of a bucket that a rank has not reported in the present pass of this rank.
-std::vector<std::size_t> Engine::blocking_uses(std::size_t bucket, std::int32_t rank) const {
-  std::vector<std::size_t> blocking;
-  const bool same_pass = load_word(rank, Words::pass()) == load_word(rank_, Words::pass());
-  for (const std::size_t stored : layout_.buckets[bucket].uses)
-    for (const std::size_t use : layout_.uses[stored].parts)
-      if (!same_pass || (load_word(rank, words_.reported(use)) >> use % 64 & 1) == 0) blocking.push_back(use);
-  return blocking;
 }
 
 }  // namespace zerocomm::engine

@@ -21,7 +21,8 @@ zc_status Engine::norm(zc_norm* norm) {
     if (use.stored != index || use.bucket == shard::kNoIndex) continue;
     // Also in stage 0, where every rank has all gradients: each element is counted by the rank that would own it.
     const Part part = owned_part(use, rank_);
-    if (part.count != 0) ZC_TRY(zc_exact_sum_add_squares(&mine, gradient_at(index, part.offset), part.count, ZC_DTYPE_F32));
+    if (part.count != 0)
+      ZC_TRY(zc_exact_sum_add_squares(&mine, gradient_at(index, part.offset), part.count, ZC_DTYPE_F32));
   }
   const zc_coll_options options = control();
   ZC_TRY(zc_all_reduce(comm_, mine.words, all.words, ZC_EXACT_SUM_WORDS, ZC_DTYPE_I64, ZC_OP_SUM, &options));
@@ -41,11 +42,17 @@ zc_status Engine::scale(double factor) {
   return ZC_OK;
 }
 
-zc_status Engine::update_begin() { return change_generation([&] { return publication_.update_begin(held_units()); }); }
+zc_status Engine::update_begin() {
+  return change_generation([&] { return publication_.update_begin(held_units()); });
+}
 
-zc_status Engine::publish() { return change_generation([&] { return publication_.publish(); }); }
+zc_status Engine::publish() {
+  return change_generation([&] { return publication_.publish(); });
+}
 
-zc_status Engine::publish_unchanged() { return change_generation([&] { return publication_.publish_unchanged(held_units()); }); }
+zc_status Engine::publish_unchanged() {
+  return change_generation([&] { return publication_.publish_unchanged(held_units()); });
+}
 
 zc_status Engine::change_generation(FunctionRef<Verdict()> decide) {
   ZC_TRY(zc_comm_status(comm_));
@@ -77,8 +84,9 @@ zc_status Engine::carry_out(const zero::Action& action) {
       store_word(rank_, Words::done(), action.value + 1);
       return ZC_OK;
     case Step::wait_all_done:
-      return wait_for_words(Words::done(), action.value + 1, "zc_zero_update_begin", [](std::uint64_t word) { return word; },
-                            "is done with generations below");
+      return wait_for_words(
+          Words::done(), action.value + 1, "zc_zero_update_begin", [](std::uint64_t word) { return word; },
+          "is done with generations below");
     case Step::set_published:
       store_word(rank_, Words::published(),
                  zero::pack(zero::after_publish(zero::unpack(load_word(rank_, Words::published())), action.changed)));

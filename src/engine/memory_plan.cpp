@@ -43,12 +43,14 @@ void plan_states(const shard::Layout& layout, MemoryPlan& plan, Places& places) 
     plan.ledger.parameter_bytes += parameter_bytes;
 
     const bool own_gradients = buffer.trainable && !(plan.reduce_in_place && wire_dtype(plan, buffer) == ZC_DTYPE_F32);
-    const std::size_t gradient_bytes = checked_mul(plan.full_gradients ? full_count : buffer.shard_count, sizeof(float));
+    const std::size_t gradient_bytes =
+        checked_mul(plan.full_gradients ? full_count : buffer.shard_count, sizeof(float));
     plan.gradient_bytes_at.push_back(own_gradients ? places.take(gradient_bytes) : kNoIndex);
     if (own_gradients) plan.ledger.gradient_bytes += gradient_bytes;
 
     const bool master = has_master(buffer);
-    const std::size_t master_bytes = checked_mul(layout.stage == ZC_STAGE_0 ? full_count : buffer.shard_count, sizeof(float));
+    const std::size_t master_bytes =
+        checked_mul(layout.stage == ZC_STAGE_0 ? full_count : buffer.shard_count, sizeof(float));
     plan.master_bytes_at.push_back(master ? places.take(master_bytes) : kNoIndex);
     if (master) plan.ledger.master_bytes += master_bytes;
   }
@@ -68,7 +70,8 @@ void plan_slots(const shard::Layout& layout, std::int32_t wanted_slots, MemoryPl
   }
   std::size_t largest_bytes = 0;
   for (const shard::Bucket& bucket : layout.buckets) largest_bytes = std::max(largest_bytes, bytes_of(bucket));
-  plan.slots = static_cast<std::uint32_t>(std::min<std::size_t>(static_cast<std::size_t>(wanted_slots), layout.buckets.size()));
+  plan.slots =
+      static_cast<std::uint32_t>(std::min<std::size_t>(static_cast<std::size_t>(wanted_slots), layout.buckets.size()));
   for (std::uint32_t slot = 0; slot < plan.slots; ++slot) plan.slot_bytes_at.push_back(places.take(largest_bytes));
   plan.ledger.slot_bytes = plan.slots * largest_bytes;
 }
@@ -84,21 +87,27 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
   }
   plan.max_held_bytes = config.max_held_bytes != 0 ? config.max_held_bytes : most_needed_bytes;
   const std::size_t fixed_bytes = plan.ledger.slot_bytes + plan.persistent_bytes;
-  const std::size_t least_bytes = fixed_bytes + (plan.full_parameters ? 0 : std::max(plan.max_held_bytes, most_needed_bytes));
+  const std::size_t least_bytes =
+      fixed_bytes + (plan.full_parameters ? 0 : std::max(plan.max_held_bytes, most_needed_bytes));
   plan.budget_bytes = config.budget_bytes != 0 ? config.budget_bytes : std::max(least_bytes, fixed_bytes + all_bytes);
   ZC_REQUIRE(plan.budget_bytes >= least_bytes, ZC_BUDGET,
-             "a budget of %zu bytes was given, and at least %zu are needed: %zu for %u gradient slots, %zu for persistent units, "
+             "a budget of %zu bytes was given, and at least %zu are needed: %zu for %u gradient slots, %zu for "
+             "persistent units, "
              "%zu for units held at once",
-             plan.budget_bytes, least_bytes, plan.ledger.slot_bytes, plan.slots, plan.persistent_bytes, least_bytes - fixed_bytes);
+             plan.budget_bytes, least_bytes, plan.ledger.slot_bytes, plan.slots, plan.persistent_bytes,
+             least_bytes - fixed_bytes);
   ZC_REQUIRE(plan.full_parameters || plan.max_held_bytes >= most_needed_bytes, ZC_BUDGET,
              "max_held_bytes is %zu, and one unit needs %zu", plan.max_held_bytes, most_needed_bytes);
-  plan.arena_bytes = plan.full_parameters ? 0 : std::min(plan.budget_bytes - fixed_bytes, std::max(all_bytes, plan.max_held_bytes));
+  plan.arena_bytes =
+      plan.full_parameters ? 0 : std::min(plan.budget_bytes - fixed_bytes, std::max(all_bytes, plan.max_held_bytes));
   plan.ledger.gather_bytes = plan.persistent_bytes + plan.arena_bytes;
 }
 
 }  // namespace
 
-std::size_t gathered_alignment_bytes(const shard::Layout& layout) { return std::max<std::size_t>(layout.alignment_bytes, 8); }
+std::size_t gathered_alignment_bytes(const shard::Layout& layout) {
+  return std::max<std::size_t>(layout.alignment_bytes, 8);
+}
 
 zc_dtype wire_dtype(const MemoryPlan& plan, const shard::Buffer& buffer) {
   return plan.wire_is_f32 ? ZC_DTYPE_F32 : buffer.gradient_dtype;

@@ -15,8 +15,8 @@ namespace zerocomm::engine {
 
 struct MemoryPlan {
   // How gradients travel.
-  bool own_slots = false;      // every bucket has its own full-size slot (stage 1, or passes are added up locally first)
-  bool wire_is_f32 = false;    // local accumulators are f32 and are what is sent
+  bool own_slots = false;    // every bucket has its own full-size slot (stage 1, or passes are added up locally first)
+  bool wire_is_f32 = false;  // local accumulators are f32 and are what is sent
   bool reduce_in_place = false;  // the reduced gradient lies in the owner's slot
   bool full_gradients = false;   // stage 0: every rank has all reduced gradients
   bool full_parameters = false;  // stages 0 to 2: every rank has all parameters

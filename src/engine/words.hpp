@@ -1,8 +1,8 @@
 // The words of an engine's window: what ranks tell each other. Pure arithmetic on indices and bits.
 //
-// Per rank: what it published and is done with, its present gradient pass, which uses it has reported, and per bucket the
-// last pass that it has put into a slot. The entry of bucket b lives on rank b % ranks: one claim per slice, how many slices
-// are stored, and how many passes are complete.
+// Per rank: what it published and is done with, its present gradient pass, which uses it has reported, and per bucket
+// the last pass that it has put into a slot. The entry of bucket b lives on rank b % ranks: one claim per slice, how
+// many slices are stored, and how many passes are complete.
 #pragma once
 
 #include "shard/layout.hpp"
@@ -23,9 +23,13 @@ class Words {
   static constexpr std::size_t done() { return 1; }     // generation + 1 that this rank will never read again; 0: none
   static constexpr std::size_t pass() { return 2; }     // number of the present gradient pass + 1; 0: none yet
   static constexpr std::size_t failure() { return 3; }  // bucket + 1 whose arrivals disagree, or the below; 0: none
-  static constexpr std::size_t called() { return 4; }   // when this rank last called the engine inside a pass, in ns; 0: no pass
+  static constexpr std::size_t called() {
+    return 4;
+  }  // when this rank last called the engine inside a pass, in ns; 0: no pass
   // Ranks published a generation in different ways.
-  static constexpr std::uint64_t failure_of_generation(std::uint64_t generation) { return generation | std::uint64_t{1} << 63; }
+  static constexpr std::uint64_t failure_of_generation(std::uint64_t generation) {
+    return generation | std::uint64_t{1} << 63;
+  }
   static constexpr bool is_of_generation(std::uint64_t failure) { return failure >> 63 != 0; }
   std::size_t arrived(std::size_t bucket) const { return kFixed + bucket; }
   std::size_t reported(std::size_t use) const { return kFixed + buckets_ + use / 64; }
@@ -36,11 +40,15 @@ class Words {
   std::size_t stored(std::size_t bucket) const { return entry(bucket) + ranks_; }
   std::size_t completed(std::size_t bucket) const { return entry(bucket) + ranks_ + 1; }
 
-  std::size_t count() const { return kFixed + buckets_ + report_words_ + (buckets_ + ranks_ - 1) / ranks_ * (ranks_ + 2); }
+  std::size_t count() const {
+    return kFixed + buckets_ + report_words_ + (buckets_ + ranks_ - 1) / ranks_ * (ranks_ + 2);
+  }
 
  private:
   static constexpr std::size_t kFixed = 5;
-  std::size_t entry(std::size_t bucket) const { return kFixed + buckets_ + report_words_ + bucket / ranks_ * (ranks_ + 2); }
+  std::size_t entry(std::size_t bucket) const {
+    return kFixed + buckets_ + report_words_ + bucket / ranks_ * (ranks_ + 2);
+  }
 
   std::size_t ranks_;
   std::size_t buckets_;

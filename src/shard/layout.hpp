@@ -1,6 +1,7 @@
 // The value behind zc_layout: tensors, uses, units, buffers, blocks, buckets. Pure data; layout.h explains the words.
 //
-// Offsets and counts are elements unless the name says bytes. Every vector is in the order in which layout.h numbers it.
+// Offsets and counts are elements unless the name says bytes. Every vector is in the order in which layout.h numbers
+// it.
 #pragma once
 
 #include <zerocomm/layout.h>
@@ -34,16 +35,17 @@ struct Use {
   std::size_t block_offset = 0;   // of the stored use, in its block
   std::size_t bucket = kNoIndex;  // of the stored use; kNoIndex if frozen or empty
   std::size_t bucket_offset = 0;
-  std::vector<std::size_t> parts;  // stored trainable uses: itself, then its ties in list order (their gradients are added in this order)
+  std::vector<std::size_t>
+      parts;  // stored trainable uses: itself, then its ties in list order (their gradients are added in this order)
 };
 
 // One unit's elements of one buffer: padded to ranks * shard_count and cut evenly; rank r owns [r, r+1) * shard_count.
 struct Block {
   std::size_t unit = 0;
   std::size_t buffer = 0;
-  std::size_t count = 0;             // real elements plus alignment gaps plus tail padding = ranks * shard_count
+  std::size_t count = 0;  // real elements plus alignment gaps plus tail padding = ranks * shard_count
   std::size_t shard_count = 0;
-  std::size_t shard_offset = 0;      // of this block in every rank's shard of the buffer
+  std::size_t shard_offset = 0;       // of this block in every rank's shard of the buffer
   std::size_t unit_offset_bytes = 0;  // of this block in the unit's gathered memory
 };
 
@@ -51,7 +53,8 @@ struct Unit {
   std::string name;
   std::vector<std::size_t> uses;
   std::vector<std::size_t> blocks;
-  std::vector<std::size_t> needs;  // units whose storage must be gathered for this one: itself if it stores anything, and owners of its ties
+  std::vector<std::size_t>
+      needs;  // units whose storage must be gathered for this one: itself if it stores anything, and owners of its ties
   std::size_t gathered_bytes = 0;  // its own blocks
   bool persistent = false;
 };

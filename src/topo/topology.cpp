@@ -19,8 +19,8 @@ std::int32_t read_rank(std::string_view digits, std::string_view part, std::int3
   std::int32_t rank = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
   ZC_REQUIRE(error == std::errc() && end == digits.data() + digits.size() && rank >= 0 && rank < ranks, ZC_ARGUMENT,
-             "topology: \"%.*s\" in \"%.*s\" is not a rank from 0 to %d", static_cast<int>(digits.size()), digits.data(),
-             static_cast<int>(part.size()), part.data(), ranks - 1);
+             "topology: \"%.*s\" in \"%.*s\" is not a rank from 0 to %d", static_cast<int>(digits.size()),
+             digits.data(), static_cast<int>(part.size()), part.data(), ranks - 1);
   return rank;
 }
 
@@ -59,7 +59,8 @@ Topology parse_topology(std::string_view text, std::int32_t ranks) {
     }
   }
   for (std::int32_t rank = 0; rank < ranks; ++rank)
-    ZC_REQUIRE(result.node_of_rank[static_cast<std::size_t>(rank)] >= 0, ZC_ARGUMENT, "topology: rank %d is on no node", rank);
+    ZC_REQUIRE(result.node_of_rank[static_cast<std::size_t>(rank)] >= 0, ZC_ARGUMENT, "topology: rank %d is on no node",
+               rank);
   return result;
 }
 

@@ -1,8 +1,9 @@
 // The control segment of a communicator: what all ranks share in order to agree, wait and fail together.
 //
-// Plain atomics at fixed places: offsets and futex-sized words, no pointers, so that the same bytes serve ranks that are
-// threads and ranks that are processes. Every field has one writer unless it says otherwise. All atomics are used with
-// sequential consistency; fields that are not atomic are written before and read after the atomic that announces them.
+// Plain atomics at fixed places: offsets and futex-sized words, no pointers, so that the same bytes serve ranks that
+// are threads and ranks that are processes. Every field has one writer unless it says otherwise. All atomics are used
+// with sequential consistency; fields that are not atomic are written before and read after the atomic that announces
+// them.
 #pragma once
 
 #include "base/wait.hpp"
@@ -13,8 +14,8 @@
 
 namespace zerocomm::transport {
 
-// Where a rank's buffer is. Segment 0 is the rank's own address space and the offset an address in it; other numbers are
-// shared segments.
+// Where a rank's buffer is. Segment 0 is the rank's own address space and the offset an address in it; other numbers
+// are shared segments.
 struct BufferRef {
   std::uint64_t segment = 0;
   std::uint64_t offset = 0;
@@ -47,9 +48,9 @@ struct alignas(128) PostSlot {
 
 struct alignas(128) RankBlock {
   PostSlot slots[2];
-  alignas(128) std::atomic<std::uint64_t> brief{0};     // the last call posted, in short: for error texts of others
-  std::atomic<std::uint64_t> finished{0};  // calls whose data phase this rank has left
-  std::atomic<std::uint32_t> busy{0};                   // readers of other ranks' buffers on this rank at this moment
+  alignas(128) std::atomic<std::uint64_t> brief{0};  // the last call posted, in short: for error texts of others
+  std::atomic<std::uint64_t> finished{0};            // calls whose data phase this rank has left
+  std::atomic<std::uint32_t> busy{0};                // readers of other ranks' buffers on this rank at this moment
   std::atomic<std::uint32_t> detached{0};
   alignas(128) Bell bell;
 };

@@ -1,7 +1,7 @@
 // Ranks that are threads of one process: one control segment, and a directory of the segments that ranks bring.
 //
-// Everything is reachable by address here. Code above asks reach() for every address of another rank all the same, so that
-// ranks in other processes add a mapping and change nothing else.
+// Everything is reachable by address here. Code above asks reach() for every address of another rank all the same, so
+// that ranks in other processes add a mapping and change nothing else.
 #pragma once
 
 #include "base/memory.hpp"
@@ -17,7 +17,8 @@
 
 namespace zerocomm::transport {
 
-// Memory of one rank that others may reach, freed with its last user. `pages` is empty for memory that the caller keeps.
+// Memory of one rank that others may reach, freed with its last user. `pages` is empty for memory that the caller
+// keeps.
 struct Segment {
   std::shared_ptr<Pages> pages;
   std::byte* address = nullptr;

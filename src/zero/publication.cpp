@@ -25,6 +25,7 @@ const char* name_of(zc_phase phase) {
     case ZC_PHASE_LAST:
       return "LAST";
     case ZC_PHASE_NONE:
+    case ZC_PHASE_FORCE_INT_:
       break;
   }
   return "NONE";

@@ -1,7 +1,8 @@
 // Training without a model: one rank's engine over a list of tensors, with synthetic gradients and a simple optimizer.
 //
 // Gradients are slices of one table of floats whose f32 sums round, so that every change of their order shows. A test
-// makes a WorldSetup, and on each rank a RankEngine: load(), any number of step(), digest(). Link zc_capi and zc_manifest.
+// makes a WorldSetup, and on each rank a RankEngine: load(), any number of step(), digest(). Link zc_capi and
+// zc_manifest.
 #pragma once
 
 #include "base/half.hpp"
@@ -26,7 +27,8 @@ inline cli::Manifest data_model(const std::string& name) {
   return cli::read_manifest(std::string(ZC_PROJECT_DIR) + "/tests/data/" + name + ".json");
 }
 
-// tests/data/odd.json with a giant of 32,023 elements instead of a million: faster, and still larger than a bucket of 64 KiB.
+// tests/data/odd.json with a giant of 32,023 elements instead of a million: faster, and still larger than a bucket of
+// 64 KiB.
 inline cli::Manifest odd_with_short_giant() {
   cli::Manifest model = data_model("odd");
   for (cli::ManifestUse& use : model.uses)
@@ -62,8 +64,8 @@ inline constexpr float kMomentum = 0.9f, kLearningRate = 0.01f;
 // The longest slice that the table gives.
 inline constexpr std::size_t kLongestSlice = 1'100'000;
 
-// `count` pseudo-random elements of a float dtype, up to 2^9 in magnitude, with a few zeros and -0. Equal keys give equal
-// elements; the memory lives as long as the program.
+// `count` pseudo-random elements of a float dtype, up to 2^9 in magnitude, with a few zeros and -0. Equal keys give
+// equal elements; the memory lives as long as the program.
 inline const void* slice_of_table(std::uint64_t key, zc_dtype dtype, std::size_t count) {
   constexpr std::size_t kTable = kLongestSlice + 200'000;
   struct Table {
@@ -92,8 +94,8 @@ inline const void* slice_of_table(std::uint64_t key, zc_dtype dtype, std::size_t
 
 // Gradient of one use in one micro-batch of one step, or NULL if it has none. Micro-batches of a step are numbered over
 // all ranks, so that any cut over ranks and passes can train on the same ones.
-inline const void* synthetic_gradient(const WorldSetup& setup, std::size_t step, std::size_t micro_batch, std::size_t use,
-                                      zc_dtype dtype, std::size_t count) {
+inline const void* synthetic_gradient(const WorldSetup& setup, std::size_t step, std::size_t micro_batch,
+                                      std::size_t use, zc_dtype dtype, std::size_t count) {
   const std::uint64_t key = mix(mix(mix(setup.seed, step), micro_batch), use);
   if (setup.some_absent && key % 5 == 0) return nullptr;
   return slice_of_table(key, dtype, count);
@@ -206,7 +208,8 @@ class RankEngine {
     for (std::size_t left = info_.unit_count; left-- > 0;) {
       std::vector<const void*> tensors(uses_of(left).size() + 1);
       RANK_OK(zc_zero_acquire(zero_, left, tensors.data(), tensors.size(), nullptr));
-      for (const std::size_t until = order.size() - order.size() * left / info_.unit_count; reported < until; ++reported)
+      for (const std::size_t until = order.size() - order.size() * left / info_.unit_count; reported < until;
+           ++reported)
         report(step, micro_batch, order[reported]);
       RANK_OK(zc_zero_release(zero_, left, nullptr));
     }
@@ -274,8 +277,9 @@ class RankEngine {
     std::vector<const void*> tensors(uses.size() + 1);
     RANK_OK(zc_zero_acquire(zero_, unit, tensors.data(), tensors.size(), nullptr));
     for (std::size_t i = 0; i < uses.size(); ++i)
-      seen_ = digest_bytes(seen_, tensors[i],
-                           uses_[uses[i]].in_tensor.count * zc_dtype_bytes(setup_.model.tensors[uses_[uses[i]].tensor].dtype));
+      seen_ = digest_bytes(
+          seen_, tensors[i],
+          uses_[uses[i]].in_tensor.count * zc_dtype_bytes(setup_.model.tensors[uses_[uses[i]].tensor].dtype));
     RANK_OK(zc_zero_release(zero_, unit, nullptr));
   }
 

@@ -20,10 +20,10 @@ namespace zerocomm::test {
 inline constexpr std::size_t kPage = 4096;
 
 struct Allocations {
-  std::size_t mapped_bytes = 0;   // whole pages, as mapped
-  std::size_t mapped_count = 0;   // mappings
-  std::size_t heap_bytes = 0;     // operator new, all sizes
-  std::size_t large_bytes = 0;    // of those, in blocks of a page and more
+  std::size_t mapped_bytes = 0;  // whole pages, as mapped
+  std::size_t mapped_count = 0;  // mappings
+  std::size_t heap_bytes = 0;    // operator new, all sizes
+  std::size_t large_bytes = 0;   // of those, in blocks of a page and more
 };
 
 struct AllocationCounter {

@@ -346,7 +346,8 @@ TEST(EmptyShards, take_part_in_every_step) {
       const TestEngine engine(comm, model);
       engine.load_all(0);
       for (std::uint64_t version = 0; version < 3; ++version) {
-        const Gradients gradients(model, [&](std::size_t, std::size_t e) { return static_cast<float>(static_cast<std::size_t>(rank) + e); });
+        const Gradients gradients(
+            model, [&](std::size_t, std::size_t e) { return static_cast<float>(static_cast<std::size_t>(rank) + e); });
         RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
         engine.visit(0, version);
         engine.visit(1, version);

@@ -8,9 +8,7 @@ namespace {
 
 using namespace zerocomm::test;
 
-std::vector<zc_tensor> tensors() {
-  return {tensor("a", "u0", 33), tensor("b", "u1", 70), tensor("c", "u2", 5)};
-}
+std::vector<zc_tensor> tensors() { return {tensor("a", "u0", 33), tensor("b", "u1", 70), tensor("c", "u2", 5)}; }
 
 float gradient_of(std::int32_t rank, int engine, int step) { return static_cast<float>(rank + 10 * engine + step); }
 
@@ -41,7 +39,8 @@ void interleaved(const TestEngine& one, const TestEngine& two, std::int32_t rank
       for (const TestEngine* engine : engines) RANK_OK(zc_zero_end(*engine));
     }
     for (int e = 0; e < 2; ++e)
-      engines[e]->check_gradients([&](std::size_t, std::size_t) { return gradient_of(1, e, step); });  // the mean of 3 ranks
+      engines[e]->check_gradients(
+          [&](std::size_t, std::size_t) { return gradient_of(1, e, step); });  // the mean of 3 ranks
     if (step % 3 == 2) {  // both updates open at once, in one order
       for (const TestEngine* engine : engines) RANK_OK(zc_zero_update_begin(*engine));
       for (const TestEngine* engine : engines) {
@@ -66,10 +65,13 @@ TEST_P(TwoEngines, on_one_communicator_interleave_their_steps_differently_on_eac
   const Model model(tensors(), shape(3, GetParam(), 1));
   RankOptions ranks;
   ranks.deadline_ns = 20 * kSecondNs;
-  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine one(comm, model, one_slot()), two(comm, model, one_slot());
-    interleaved(one, two, rank);
-  }, ranks);
+  run_ranks(
+      3,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine one(comm, model, one_slot()), two(comm, model, one_slot());
+        interleaved(one, two, rank);
+      },
+      ranks);
 }
 
 TEST_P(TwoEngines, on_two_communicators_of_the_same_ranks_interleave_their_steps_differently_on_each_rank) {
@@ -77,10 +79,13 @@ TEST_P(TwoEngines, on_two_communicators_of_the_same_ranks_interleave_their_steps
   RankOptions ranks;
   ranks.deadline_ns = 20 * kSecondNs;
   const RankThreads second(3, ranks);
-  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine one(comm, model, one_slot()), two(second.comm(rank), model, one_slot());
-    interleaved(one, two, rank);
-  }, ranks);
+  run_ranks(
+      3,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine one(comm, model, one_slot()), two(second.comm(rank), model, one_slot());
+        interleaved(one, two, rank);
+      },
+      ranks);
 }
 INSTANTIATE_TEST_SUITE_P(Stages, TwoEngines, testing::Values(ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3));
 
@@ -91,21 +96,24 @@ TEST(TwoEngines, serve_each_other_while_one_of_them_waits) {
   RankOptions ranks;
   ranks.deadline_ns = 20 * kSecondNs;
   const RankThreads second(2, ranks);
-  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine one(comm, model, one_slot()), two(second.comm(rank), model, one_slot());
-    one.load_all();
-    two.load_all();
-    const Gradients ones(model, [](std::size_t, std::size_t) { return 1.0F; });
-    for (int step = 0; step < 5; ++step) {
-      RANK_OK(zc_zero_begin(one, "train", ZC_PHASE_ONLY));
-      RANK_OK(zc_zero_begin(two, "train", ZC_PHASE_ONLY));
-      ones.report_all(one);
-      ones.report_all(two);
-      // Rank 0 waits in `one` for rank 1, which waits in `two` for slots of rank 0.
-      RANK_OK(zc_zero_end(rank == 0 ? one : two));
-      RANK_OK(zc_zero_end(rank == 0 ? two : one));
-    }
-  }, ranks);
+  run_ranks(
+      2,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine one(comm, model, one_slot()), two(second.comm(rank), model, one_slot());
+        one.load_all();
+        two.load_all();
+        const Gradients ones(model, [](std::size_t, std::size_t) { return 1.0F; });
+        for (int step = 0; step < 5; ++step) {
+          RANK_OK(zc_zero_begin(one, "train", ZC_PHASE_ONLY));
+          RANK_OK(zc_zero_begin(two, "train", ZC_PHASE_ONLY));
+          ones.report_all(one);
+          ones.report_all(two);
+          // Rank 0 waits in `one` for rank 1, which waits in `two` for slots of rank 0.
+          RANK_OK(zc_zero_end(rank == 0 ? one : two));
+          RANK_OK(zc_zero_end(rank == 0 ? two : one));
+        }
+      },
+      ranks);
 }
 
 TEST(Engines, come_and_go_on_one_communicator_and_may_be_destroyed_at_different_times) {

@@ -1,5 +1,5 @@
-// Misuse, disagreement of ranks, waits that end: which status, which text, and what is usable afterwards.
-#include "world.hpp"
+// Disagreement of ranks, and waits that end: which status, which text, and what is usable afterwards.
+#include "two_units.hpp"
 
 #include <atomic>
 
@@ -8,28 +8,6 @@ namespace {
 using namespace zerocomm::test;
 
 constexpr zc_stage kStages[] = {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3};
-
-std::vector<zc_tensor> two_units() { return {tensor("alpha", "u0", 33), tensor("beta", "u1", 70)}; }
-
-void check_usable(zc_comm* comm, const Model& model) {
-  RANK_OK(zc_comm_status(comm));
-  zc_coll_options options{};
-  options.struct_size = sizeof options;
-  RANK_OK(zc_barrier(comm, &options));
-  const TestEngine engine(comm, model);
-  engine.load_all(2);
-  RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-  engine.visit(0, 2);
-  RANK_OK(zc_zero_end(engine));
-}
-
-void report(const TestEngine& engine, std::size_t use, const Gradients& gradients) {
-  RANK_OK(zc_zero_grad_ready(engine, use, gradients.of(use), nullptr));
-}
-
-Gradients ones(const Model& model) {
-  return Gradients(model, [](std::size_t, std::size_t) { return 1.0F; });
-}
 
 struct Difference {
   const char* name;
@@ -44,17 +22,20 @@ TEST_P(Disagreement, about_an_option_is_a_mismatch_at_creation_on_all_ranks_that
   const Model model(two_units(), shape(3, ZC_STAGE_3));
   RankOptions ranks;
   ranks.deadline_ns = 5 * kSecondNs;
-  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-    zc_zero_config config = options();
-    config.micro_steps = 2;
-    if (rank == 2) GetParam().change(config);
-    zc_zero* zero = nullptr;
-    RANK_STATUS(ZC_MISMATCH, zc_zero_create(comm, model.get(), &config, &zero));
-    RANK_ERROR_SAYS(GetParam().name);
-    RANK_ERROR_SAYS("rank 0");
-    RANK_ERROR_SAYS("rank 2");
-    check_usable(comm, model);
-  }, ranks);
+  run_ranks(
+      3,
+      [&](zc_comm* comm, std::int32_t rank) {
+        zc_zero_config config = options();
+        config.micro_steps = 2;
+        if (rank == 2) GetParam().change(config);
+        zc_zero* zero = nullptr;
+        RANK_STATUS(ZC_MISMATCH, zc_zero_create(comm, model.get(), &config, &zero));
+        RANK_ERROR_SAYS(GetParam().name);
+        RANK_ERROR_SAYS("rank 0");
+        RANK_ERROR_SAYS("rank 2");
+        check_usable(comm, model);
+      },
+      ranks);
 }
 INSTANTIATE_TEST_SUITE_P(
     Options, Disagreement,
@@ -74,18 +55,22 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(LayoutDisagreement, is_a_mismatch_at_creation_on_all_ranks) {
   const Model model(two_units(), shape(3, ZC_STAGE_3));
-  const Model stage(two_units(), shape(3, ZC_STAGE_2)), buckets(two_units(), shape(3, ZC_STAGE_3, 1)), ranks_of(two_units(), shape(2, ZC_STAGE_3)),
+  const Model stage(two_units(), shape(3, ZC_STAGE_2)), buckets(two_units(), shape(3, ZC_STAGE_3, 1)),
+      ranks_of(two_units(), shape(2, ZC_STAGE_3)),
       count({tensor("alpha", "u0", 33), tensor("beta", "u1", 71)}, shape(3, ZC_STAGE_3));
   RankOptions ranks;
   ranks.deadline_ns = 5 * kSecondNs;
   for (const Model* other : {&stage, &buckets, &ranks_of, &count}) {
-    run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-      zc_zero* zero = nullptr;
-      RANK_STATUS(ZC_MISMATCH, zc_zero_create(comm, rank == 1 ? other->get() : model.get(), nullptr, &zero));
-      RANK_ERROR_SAYS("layout");
-      RANK_ERROR_SAYS("rank 1");
-      check_usable(comm, model);
-    }, ranks);
+    run_ranks(
+        3,
+        [&](zc_comm* comm, std::int32_t rank) {
+          zc_zero* zero = nullptr;
+          RANK_STATUS(ZC_MISMATCH, zc_zero_create(comm, rank == 1 ? other->get() : model.get(), nullptr, &zero));
+          RANK_ERROR_SAYS("layout");
+          RANK_ERROR_SAYS("rank 1");
+          check_usable(comm, model);
+        },
+        ranks);
   }
 }
 
@@ -104,26 +89,29 @@ TEST(Phases, that_differ_are_a_mismatch_on_all_ranks_of_the_pass_and_the_communi
     const Model model(two_units(), shape(3, stage, 1));
     RankOptions ranks;
     ranks.deadline_ns = 5 * kSecondNs;
-    run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-      {
-        zc_zero_config config = options();
-        config.micro_steps = 2;
-        const TestEngine engine(comm, model, config);
-        engine.load_all();
-        const Gradients gradients = ones(model);
-        RANK_OK(zc_zero_begin(engine, "train", rank == 1 ? ZC_PHASE_FIRST : ZC_PHASE_ONLY));
-        for (const std::size_t use : std::vector<std::size_t>{0, 1}) {
-          const zc_status status = zc_zero_grad_ready(engine, use, gradients.of(use), nullptr);
-          RANK_CHECK(status == ZC_OK || status == ZC_MISMATCH, "%s", zc_status_name(status));
-        }
-        RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));
-        RANK_ERROR_SAYS("FIRST");
-        RANK_ERROR_SAYS("ONLY");
-        RANK_ERROR_SAYS("rank 1");
-        RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));  // and so it stays
-      }
-      check_usable(comm, model);
-    }, ranks);
+    run_ranks(
+        3,
+        [&](zc_comm* comm, std::int32_t rank) {
+          {
+            zc_zero_config config = options();
+            config.micro_steps = 2;
+            const TestEngine engine(comm, model, config);
+            engine.load_all();
+            const Gradients gradients = ones(model);
+            RANK_OK(zc_zero_begin(engine, "train", rank == 1 ? ZC_PHASE_FIRST : ZC_PHASE_ONLY));
+            for (const std::size_t use : std::vector<std::size_t>{0, 1}) {
+              const zc_status status = zc_zero_grad_ready(engine, use, gradients.of(use), nullptr);
+              RANK_CHECK(status == ZC_OK || status == ZC_MISMATCH, "%s", zc_status_name(status));
+            }
+            RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));
+            RANK_ERROR_SAYS("FIRST");
+            RANK_ERROR_SAYS("ONLY");
+            RANK_ERROR_SAYS("rank 1");
+            RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));  // and so it stays
+          }
+          check_usable(comm, model);
+        },
+        ranks);
   }
 }
 
@@ -132,29 +120,34 @@ TEST(Phases, of_locally_added_passes_that_differ_in_number_are_a_mismatch_too) {
   const Model model(two_units(), shape(2, ZC_STAGE_2));
   RankOptions ranks;
   ranks.deadline_ns = 5 * kSecondNs;
-  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-    {
-      zc_zero_config config = options();
-      config.micro_steps = 3;
-      config.accumulation = ZC_ACCUMULATE_FIRST;
-      const TestEngine engine(comm, model, config);
-      engine.load_all();
-      const Gradients gradients = ones(model);
-      std::vector<zc_phase> phases = {ZC_PHASE_FIRST, ZC_PHASE_LAST};
-      if (rank == 1) phases.insert(phases.begin() + 1, ZC_PHASE_MIDDLE);
-      for (const zc_phase phase : phases) {
-        RANK_OK(zc_zero_begin(engine, "train", phase));
-        for (const std::size_t use : std::vector<std::size_t>{0, 1}) {
-          const zc_status status = zc_zero_grad_ready(engine, use, gradients.of(use), nullptr);
-          RANK_CHECK(status == ZC_OK || status == ZC_MISMATCH, "%s", zc_status_name(status));
+  run_ranks(
+      2,
+      [&](zc_comm* comm, std::int32_t rank) {
+        {
+          zc_zero_config config = options();
+          config.micro_steps = 3;
+          config.accumulation = ZC_ACCUMULATE_FIRST;
+          const TestEngine engine(comm, model, config);
+          engine.load_all();
+          const Gradients gradients = ones(model);
+          std::vector<zc_phase> phases = {ZC_PHASE_FIRST, ZC_PHASE_LAST};
+          if (rank == 1) phases.insert(phases.begin() + 1, ZC_PHASE_MIDDLE);
+          for (const zc_phase phase : phases) {
+            RANK_OK(zc_zero_begin(engine, "train", phase));
+            for (const std::size_t use : std::vector<std::size_t>{0, 1}) {
+              const zc_status status = zc_zero_grad_ready(engine, use, gradients.of(use), nullptr);
+              RANK_CHECK(status == ZC_OK || status == ZC_MISMATCH, "%s", zc_status_name(status));
+            }
+            if (phase != ZC_PHASE_LAST)
+              RANK_OK(zc_zero_end(engine));
+            else
+              RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));
+          }
+          RANK_ERROR_SAYS("rank 1");
         }
-        if (phase != ZC_PHASE_LAST) RANK_OK(zc_zero_end(engine));
-        else RANK_STATUS(ZC_MISMATCH, zc_zero_end(engine));
-      }
-      RANK_ERROR_SAYS("rank 1");
-    }
-    check_usable(comm, model);
-  }, ranks);
+        check_usable(comm, model);
+      },
+      ranks);
 }
 
 TEST(MissingGradient, is_an_argument_error_that_names_the_tensor_and_the_pass_can_be_completed) {
@@ -185,28 +178,32 @@ TEST(AbsentRank, is_named_with_bucket_and_tensor_on_all_ranks_within_the_deadlin
   RankOptions ranks;
   ranks.deadline_ns = kSecondNs;
   std::atomic<int> ended{0};
-  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine engine(comm, model);
-    engine.load_all();
-    const Gradients gradients = ones(model);
-    RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
-    report(engine, 1, gradients);
-    if (rank != 1) report(engine, 0, gradients);
-    const auto start = std::chrono::steady_clock::now();
-    if (rank == 1) {
-      while (ended < 2) sleep_ms(1);
-      const void* tensors[1];
-      RANK_STATUS(ZC_TIMEOUT, zc_zero_grad_ready(engine, 0, gradients.of(0), nullptr));
-      RANK_STATUS(ZC_TIMEOUT, zc_zero_acquire(engine, 0, tensors, 1, nullptr));
-    }
-    const zc_status status = zc_zero_end(engine);
-    const std::string text = zc_last_error();
-    ++ended;
-    RANK_CHECK(status == ZC_TIMEOUT, "%s", zc_status_name(status));
-    RANK_CHECK(seconds_since(start) < 2, "after %.3f s", seconds_since(start));
-    for (const char* part : {"bucket", "rank 1", "alpha"}) RANK_CHECK(text.find(part) != std::string::npos, "\"%s\" lacks %s", text.c_str(), part);
-    RANK_STATUS(ZC_TIMEOUT, zc_zero_begin(engine, "train", ZC_PHASE_EVAL));
-  }, ranks);
+  run_ranks(
+      3,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine engine(comm, model);
+        engine.load_all();
+        const Gradients gradients = ones(model);
+        RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
+        report(engine, 1, gradients);
+        if (rank != 1) report(engine, 0, gradients);
+        const auto start = std::chrono::steady_clock::now();
+        if (rank == 1) {
+          while (ended < 2) sleep_ms(1);
+          const void* tensors[1];
+          RANK_STATUS(ZC_TIMEOUT, zc_zero_grad_ready(engine, 0, gradients.of(0), nullptr));
+          RANK_STATUS(ZC_TIMEOUT, zc_zero_acquire(engine, 0, tensors, 1, nullptr));
+        }
+        const zc_status status = zc_zero_end(engine);
+        const std::string text = zc_last_error();
+        ++ended;
+        RANK_CHECK(status == ZC_TIMEOUT, "%s", zc_status_name(status));
+        RANK_CHECK(seconds_since(start) < 2, "after %.3f s", seconds_since(start));
+        for (const char* part : {"bucket", "rank 1", "alpha"})
+          RANK_CHECK(text.find(part) != std::string::npos, "\"%s\" lacks %s", text.c_str(), part);
+        RANK_STATUS(ZC_TIMEOUT, zc_zero_begin(engine, "train", ZC_PHASE_EVAL));
+      },
+      ranks);
 }
 
 TEST(UpdateBegin, waits_for_a_peer_inside_a_pass_and_names_it_at_the_deadline) {
@@ -214,24 +211,27 @@ TEST(UpdateBegin, waits_for_a_peer_inside_a_pass_and_names_it_at_the_deadline) {
   RankOptions ranks;
   ranks.deadline_ns = kSecondNs / 2;
   std::atomic<int> ended{0};
-  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine engine(comm, model);
-    engine.load_all();
-    if (rank == 2) {
-      RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      engine.visit(0, 0);
-      while (ended < 2) sleep_ms(1);
-      return;
-    }
-    sleep_ms(50);
-    const auto start = std::chrono::steady_clock::now();
-    const zc_status status = zc_zero_update_begin(engine);
-    const std::string text = zc_last_error();
-    ++ended;
-    RANK_CHECK(status == ZC_TIMEOUT, "%s", zc_status_name(status));
-    RANK_CHECK(text.find("rank 2") != std::string::npos, "%s", text.c_str());
-    RANK_CHECK(seconds_since(start) > 0.4 && seconds_since(start) < 1.5, "after %.3f s", seconds_since(start));
-  }, ranks);
+  run_ranks(
+      3,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine engine(comm, model);
+        engine.load_all();
+        if (rank == 2) {
+          RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
+          engine.visit(0, 0);
+          while (ended < 2) sleep_ms(1);
+          return;
+        }
+        sleep_ms(50);
+        const auto start = std::chrono::steady_clock::now();
+        const zc_status status = zc_zero_update_begin(engine);
+        const std::string text = zc_last_error();
+        ++ended;
+        RANK_CHECK(status == ZC_TIMEOUT, "%s", zc_status_name(status));
+        RANK_CHECK(text.find("rank 2") != std::string::npos, "%s", text.c_str());
+        RANK_CHECK(seconds_since(start) > 0.4 && seconds_since(start) < 1.5, "after %.3f s", seconds_since(start));
+      },
+      ranks);
 }
 
 TEST(Publication, that_is_changed_on_one_rank_and_unchanged_on_another_is_a_mismatch_at_the_reader) {
@@ -240,207 +240,33 @@ TEST(Publication, that_is_changed_on_one_rank_and_unchanged_on_another_is_a_mism
     RankOptions ranks;
     ranks.deadline_ns = 5 * kSecondNs;
     std::atomic<int> published{0};
-    run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-      {
-        const TestEngine engine(comm, model);
-        engine.load_all();
-        RANK_OK(zc_zero_update_begin(engine));
-        zc_status status = ZC_OK;
-        if (rank == 0) {
-          engine.write(1);
-          status = zc_zero_publish(engine, nullptr);
-        } else {
-          status = zc_zero_publish_unchanged(engine);
-        }
-        ++published;
-        while (published < 2) std::this_thread::yield();
-        if (status == ZC_OK) status = zc_zero_begin(engine, "eval", ZC_PHASE_EVAL);
-        const void* tensors[1];
-        if (status == ZC_OK) status = zc_zero_acquire(engine, 0, tensors, 1, nullptr);
-        RANK_CHECK(status == ZC_MISMATCH, "%s", zc_status_name(status));
-        RANK_ERROR_SAYS("generation 1");
-        RANK_ERROR_SAYS("unchanged");
-      }
-      check_usable(comm, model);
-    }, ranks);
+    run_ranks(
+        2,
+        [&](zc_comm* comm, std::int32_t rank) {
+          {
+            const TestEngine engine(comm, model);
+            engine.load_all();
+            RANK_OK(zc_zero_update_begin(engine));
+            zc_status status = ZC_OK;
+            if (rank == 0) {
+              engine.write(1);
+              status = zc_zero_publish(engine, nullptr);
+            } else {
+              status = zc_zero_publish_unchanged(engine);
+            }
+            ++published;
+            while (published < 2) std::this_thread::yield();
+            if (status == ZC_OK) status = zc_zero_begin(engine, "eval", ZC_PHASE_EVAL);
+            const void* tensors[1];
+            if (status == ZC_OK) status = zc_zero_acquire(engine, 0, tensors, 1, nullptr);
+            RANK_CHECK(status == ZC_MISMATCH, "%s", zc_status_name(status));
+            RANK_ERROR_SAYS("generation 1");
+            RANK_ERROR_SAYS("unchanged");
+          }
+          check_usable(comm, model);
+        },
+        ranks);
   }
-}
-
-TEST(State, of_the_engine_decides_which_call_is_legal) {
-  for (const zc_stage stage : kStages) {
-    const Model model(two_units(), shape(2, stage));
-    run_ranks(2, [&](zc_comm* comm, std::int32_t) {
-      const TestEngine engine(comm, model);
-      const Gradients gradients = ones(model);
-      const void* tensors[1];
-      float exported[33];
-      zc_norm norm{};
-      norm.struct_size = sizeof norm;
-      engine.load_all();
-      // Outside a pass.
-      RANK_STATUS(ZC_STATE, zc_zero_end(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_acquire(engine, 0, tensors, 1, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_release(engine, 0, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_prefetch(engine, 0));
-      RANK_STATUS(ZC_STATE, zc_zero_grad_ready(engine, 0, gradients.of(0), nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_grad_absent(engine, 0));
-      RANK_STATUS(ZC_STATE, zc_zero_publish(engine, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_cast(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_norm(engine, &norm));
-      RANK_STATUS(ZC_STATE, zc_zero_scale(engine, 2));
-      for (const zc_phase phase : {ZC_PHASE_MIDDLE, ZC_PHASE_LAST}) RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", phase));
-      RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", ZC_PHASE_FIRST));  // micro_steps is 1
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_begin(engine, "train", ZC_PHASE_NONE));
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_begin(engine, nullptr, ZC_PHASE_ONLY));
-      // Inside an evaluation pass.
-      RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      RANK_STATUS(ZC_STATE, zc_zero_grad_ready(engine, 0, gradients.of(0), nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_grad_absent(engine, 0));
-      RANK_OK(zc_zero_end(engine));
-      // Inside a pass.
-      RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
-      RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
-      RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      RANK_STATUS(ZC_STATE, zc_zero_update_begin(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_publish_unchanged(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_norm(engine, &norm));
-      RANK_STATUS(ZC_STATE, zc_zero_release(engine, 0, nullptr));
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_acquire(engine, 2, tensors, 1, nullptr));
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_acquire(engine, 0, tensors, 0, nullptr));
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_grad_ready(engine, 0, nullptr, nullptr));
-      RANK_STATUS(ZC_ARGUMENT, zc_zero_grad_ready(engine, 9, gradients.of(0), nullptr));
-      engine.acquire(0);
-      RANK_OK(zc_zero_release(engine, 0, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_release(engine, 0, nullptr));
-      report(engine, 0, gradients);
-      RANK_STATUS(ZC_STATE, zc_zero_grad_ready(engine, 0, gradients.of(0), nullptr));
-      RANK_ERROR_SAYS("alpha");
-      RANK_STATUS(ZC_STATE, zc_zero_grad_absent(engine, 0));
-      report(engine, 1, gradients);
-      engine.acquire(1);
-      RANK_OK(zc_zero_end(engine));
-      // With a unit held.
-      RANK_STATUS(ZC_STATE, zc_zero_update_begin(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_publish_unchanged(engine));
-      RANK_OK(zc_zero_release(engine, 1, nullptr));
-      // With the update open.
-      RANK_OK(zc_zero_norm(engine, &norm));
-      RANK_OK(zc_zero_update_begin(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_update_begin(engine));
-      RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      RANK_STATUS(ZC_STATE, zc_zero_acquire(engine, 0, tensors, 1, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_prefetch(engine, 0));
-      RANK_STATUS(ZC_STATE, zc_zero_export(engine, 0, ZC_STATE_PARAMETER, exported));
-      engine.write(1);
-      RANK_OK(zc_zero_publish(engine, nullptr));
-      // After it.
-      RANK_STATUS(ZC_STATE, zc_zero_publish(engine, nullptr));
-      RANK_STATUS(ZC_STATE, zc_zero_norm(engine, &norm));
-      const void* full[1] = {gradients.of(0)};
-      RANK_STATUS(ZC_STATE, zc_zero_load(engine, 0, full, ZC_DTYPE_NONE, ZC_NONE));
-      RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      engine.visit(0, 1);
-      engine.visit(1, 1);
-      RANK_OK(zc_zero_end(engine));
-    });
-  }
-}
-
-TEST(State, of_a_step_between_its_passes_allows_no_update) {
-  const Model model(two_units(), shape(2, ZC_STAGE_2));
-  run_ranks(2, [&](zc_comm* comm, std::int32_t) {
-    zc_zero_config config = options();
-    config.micro_steps = 2;
-    const TestEngine engine(comm, model, config);
-    engine.load_all();
-    const Gradients gradients = ones(model);
-    zc_norm norm{};
-    norm.struct_size = sizeof norm;
-    RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_FIRST));
-    gradients.report_all(engine);
-    RANK_OK(zc_zero_end(engine));
-    RANK_STATUS(ZC_STATE, zc_zero_update_begin(engine));
-    RANK_STATUS(ZC_STATE, zc_zero_publish_unchanged(engine));
-    RANK_STATUS(ZC_STATE, zc_zero_norm(engine, &norm));
-    RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", ZC_PHASE_FIRST));
-    RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
-    RANK_STATUS(ZC_STATE, zc_zero_begin(engine, "train", ZC_PHASE_MIDDLE));  // no room for a LAST
-    RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-    engine.visit(0, 0);
-    RANK_OK(zc_zero_end(engine));
-    RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_LAST));
-    gradients.report_all(engine);
-    RANK_OK(zc_zero_end(engine));
-    engine.update(1);
-  });
-}
-
-TEST(Budget, that_holding_a_unit_would_exceed_is_an_error_at_once) {
-  const Model model({tensor("a", "u0", 64), tensor("b", "u1", 64), tensor("c", "u2", 64)}, shape(2, ZC_STAGE_3));
-  run_ranks(2, [&](zc_comm* comm, std::int32_t) {
-    zc_zero_config config = options();
-    config.max_held_bytes = 512;
-    const TestEngine engine(comm, model, config);
-    engine.load_all(1);
-    RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-    engine.acquire(0);
-    engine.acquire(1);
-    const void* tensors[1];
-    const auto start = std::chrono::steady_clock::now();
-    RANK_STATUS(ZC_BUDGET, zc_zero_acquire(engine, 2, tensors, 1, nullptr));
-    RANK_CHECK(seconds_since(start) < 1, "it waited");
-    RANK_ERROR_SAYS("u2");
-    RANK_ERROR_SAYS("512");
-    engine.check_values(0, engine.acquire(0), 1);  // what is held already costs nothing more
-    RANK_OK(zc_zero_release(engine, 0, nullptr));
-    RANK_OK(zc_zero_release(engine, 0, nullptr));
-    engine.visit(2, 1);
-    RANK_OK(zc_zero_release(engine, 1, nullptr));
-    RANK_OK(zc_zero_end(engine));
-  });
-}
-
-TEST(Budget, below_one_unit_is_refused_at_creation_by_either_option) {
-  const Model model({tensor("a", "u0", 64), tensor("b", "u1", 640)}, shape(2, ZC_STAGE_3));
-  run_ranks(2, [&](zc_comm* comm, std::int32_t) {
-    zc_zero* zero = nullptr;
-    zc_zero_config config = options();
-    config.max_held_bytes = 2000;
-    RANK_STATUS(ZC_BUDGET, zc_zero_create(comm, model.get(), &config, &zero));
-    RANK_ERROR_SAYS("2560");
-    config = options();
-    config.budget_bytes = 3000;
-    RANK_STATUS(ZC_BUDGET, zc_zero_create(comm, model.get(), &config, &zero));
-    const std::size_t least_bytes = 2560 + model.info().largest_bucket_bytes * std::min<std::size_t>(2, model.info().bucket_count);
-    RANK_ERROR_SAYS(std::to_string(least_bytes));
-    config.budget_bytes = least_bytes;
-    { const TestEngine engine(comm, model, config); }
-    --config.budget_bytes;
-    RANK_STATUS(ZC_BUDGET, zc_zero_create(comm, model.get(), &config, &zero));
-    check_usable(comm, model);
-  });
-}
-
-TEST(Stream, is_unsupported_on_host_memory) {
-  const Model model(two_units(), shape(1, ZC_STAGE_3));
-  run_ranks(1, [&](zc_comm* comm, std::int32_t) {
-    const TestEngine engine(comm, model);
-    engine.load_all();
-    const Gradients gradients = ones(model);
-    int stream = 0;
-    const void* tensors[1];
-    RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
-    RANK_STATUS(ZC_UNSUPPORTED, zc_zero_acquire(engine, 0, tensors, 1, &stream));
-    RANK_STATUS(ZC_UNSUPPORTED, zc_zero_grad_ready(engine, 0, gradients.of(0), &stream));
-    engine.acquire(0);
-    RANK_STATUS(ZC_UNSUPPORTED, zc_zero_release(engine, 0, &stream));
-    RANK_OK(zc_zero_release(engine, 0, nullptr));
-    gradients.report_all(engine);
-    RANK_OK(zc_zero_end(engine));
-    RANK_OK(zc_zero_update_begin(engine));
-    RANK_STATUS(ZC_UNSUPPORTED, zc_zero_publish(engine, &stream));
-    RANK_OK(zc_zero_publish(engine, nullptr));
-  });
 }
 
 TEST(Abort, from_another_thread_ends_a_waiting_end_and_a_waiting_update_begin) {
@@ -474,12 +300,14 @@ TEST(Abort, from_another_thread_ends_a_waiting_end_and_a_waiting_update_begin) {
       // What this rank owns stays readable.
       for (const zc_zero_piece& piece : engine.pieces())
         for (std::size_t i = 0; i < piece.count; ++i)
-          RANK_CHECK(piece.master[i] == value_of(ZC_DTYPE_F32, 0, piece.tensor, piece.tensor_offset + i), "element %zu", i);
+          RANK_CHECK(piece.master[i] == value_of(ZC_DTYPE_F32, 0, piece.tensor, piece.tensor_offset + i), "element %zu",
+                     i);
     });
   }
 }
 
-// Ranks that reduce while one of them aborts: whoever's end says OK has right sums. Many slices, all of them inside end.
+// Ranks that reduce while one of them aborts: whoever's end says OK has right sums. Many slices, all of them inside
+// end.
 TEST(Abort, in_the_middle_of_reductions_never_makes_a_wrong_sum_look_right) {
   constexpr std::size_t kTensors = 24;
   std::vector<std::string> names;
@@ -520,20 +348,24 @@ TEST(Publish, of_a_replica_times_out_naming_the_rank_that_does_not_publish) {
   RankOptions ranks;
   ranks.deadline_ns = kSecondNs / 2;
   std::atomic<bool> over{false};
-  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine engine(comm, model);
-    engine.load_all();
-    RANK_OK(zc_zero_update_begin(engine));
-    if (rank == 1) {
-      while (!over) sleep_ms(1);
-      RANK_STATUS(ZC_TIMEOUT, zc_zero_publish(engine, nullptr));
-      return;
-    }
-    const zc_status status = zc_zero_publish(engine, nullptr);
-    const std::string text = zc_last_error();
-    over = true;
-    RANK_CHECK(status == ZC_TIMEOUT && text.find("rank 1") != std::string::npos, "%s: %s", zc_status_name(status), text.c_str());
-  }, ranks);
+  run_ranks(
+      2,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine engine(comm, model);
+        engine.load_all();
+        RANK_OK(zc_zero_update_begin(engine));
+        if (rank == 1) {
+          while (!over) sleep_ms(1);
+          RANK_STATUS(ZC_TIMEOUT, zc_zero_publish(engine, nullptr));
+          return;
+        }
+        const zc_status status = zc_zero_publish(engine, nullptr);
+        const std::string text = zc_last_error();
+        over = true;
+        RANK_CHECK(status == ZC_TIMEOUT && text.find("rank 1") != std::string::npos, "%s: %s", zc_status_name(status),
+                   text.c_str());
+      },
+      ranks);
 }
 
 TEST(Acquire, times_out_naming_the_owner_that_has_not_published_the_generation) {
@@ -541,22 +373,26 @@ TEST(Acquire, times_out_naming_the_owner_that_has_not_published_the_generation) 
   RankOptions ranks;
   ranks.deadline_ns = kSecondNs / 2;
   std::atomic<bool> over{false};
-  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine engine(comm, model);
-    engine.load_all();
-    RANK_OK(zc_zero_update_begin(engine));
-    if (rank == 1) {
-      while (!over) sleep_ms(1);
-      return;
-    }
-    RANK_OK(zc_zero_publish(engine, nullptr));
-    RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-    const void* tensors[1];
-    const zc_status status = zc_zero_acquire(engine, 0, tensors, 1, nullptr);
-    const std::string text = zc_last_error();
-    over = true;
-    RANK_CHECK(status == ZC_TIMEOUT && text.find("rank 1") != std::string::npos, "%s: %s", zc_status_name(status), text.c_str());
-  }, ranks);
+  run_ranks(
+      2,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine engine(comm, model);
+        engine.load_all();
+        RANK_OK(zc_zero_update_begin(engine));
+        if (rank == 1) {
+          while (!over) sleep_ms(1);
+          return;
+        }
+        RANK_OK(zc_zero_publish(engine, nullptr));
+        RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
+        const void* tensors[1];
+        const zc_status status = zc_zero_acquire(engine, 0, tensors, 1, nullptr);
+        const std::string text = zc_last_error();
+        over = true;
+        RANK_CHECK(status == ZC_TIMEOUT && text.find("rank 1") != std::string::npos, "%s: %s", zc_status_name(status),
+                   text.c_str());
+      },
+      ranks);
 }
 
 // One thread acquires (and waits for an owner) while another ends the pass and wants to update.
@@ -565,34 +401,37 @@ TEST(UpdateBegin, is_refused_while_another_thread_of_the_rank_is_inside_acquire)
   RankOptions ranks;
   ranks.deadline_ns = 10 * kSecondNs;
   std::atomic<bool> refused{false};
-  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
-    const TestEngine engine(comm, model);
-    engine.load_all(0);
-    RANK_OK(zc_zero_update_begin(engine));
-    engine.write(1);
-    if (rank == 1)
-      while (!refused) sleep_ms(1);  // its values of version 1 come late
-    RANK_OK(zc_zero_publish(engine, nullptr));
-    if (rank == 0) {
-      RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-      run_threads(2, [&](int thread) {
-        if (thread == 0) {
-          engine.check_values(0, engine.acquire(0), 1);
-          return;
+  run_ranks(
+      2,
+      [&](zc_comm* comm, std::int32_t rank) {
+        const TestEngine engine(comm, model);
+        engine.load_all(0);
+        RANK_OK(zc_zero_update_begin(engine));
+        engine.write(1);
+        if (rank == 1)
+          while (!refused) sleep_ms(1);  // its values of version 1 come late
+        RANK_OK(zc_zero_publish(engine, nullptr));
+        if (rank == 0) {
+          RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
+          run_threads(2, [&](int thread) {
+            if (thread == 0) {
+              engine.check_values(0, engine.acquire(0), 1);
+              return;
+            }
+            sleep_ms(100);
+            RANK_OK(zc_zero_end(engine));
+            const zc_status status = zc_zero_update_begin(engine);
+            refused = true;
+            RANK_CHECK(status == ZC_STATE, "%s", zc_status_name(status));
+          });
+          RANK_OK(zc_zero_release(engine, 0, nullptr));
         }
-        sleep_ms(100);
+        engine.update(2);
+        RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
+        engine.visit(0, 2);
         RANK_OK(zc_zero_end(engine));
-        const zc_status status = zc_zero_update_begin(engine);
-        refused = true;
-        RANK_CHECK(status == ZC_STATE, "%s", zc_status_name(status));
-      });
-      RANK_OK(zc_zero_release(engine, 0, nullptr));
-    }
-    engine.update(2);
-    RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
-    engine.visit(0, 2);
-    RANK_OK(zc_zero_end(engine));
-  }, ranks);
+      },
+      ranks);
 }
 
 }  // namespace

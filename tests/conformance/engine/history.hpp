@@ -21,11 +21,16 @@ struct History {
 
 inline std::vector<zc_tensor> history_tensors() {
   return {tensor("embed", "first", 37),
-          tensor("w0", "u0", 100), tensor("b0", "u0", 5),
-          tensor("w1", "u1", 63),  frozen(tensor("f1", "u1", 9)),
-          tensor("none", "u2", 0), tensor("h2", "u2", 41, ZC_DTYPE_BF16),
-          tensor("w3", "u3", 1),   tensor("b3", "u3", 130),
-          tied(tensor("head", "last", 37), "embed"), tensor("norm", "last", 7)};
+          tensor("w0", "u0", 100),
+          tensor("b0", "u0", 5),
+          tensor("w1", "u1", 63),
+          frozen(tensor("f1", "u1", 9)),
+          tensor("none", "u2", 0),
+          tensor("h2", "u2", 41, ZC_DTYPE_BF16),
+          tensor("w3", "u3", 1),
+          tensor("b3", "u3", 130),
+          tied(tensor("head", "last", 37), "embed"),
+          tensor("norm", "last", 7)};
 }
 
 inline History draw_history(std::uint32_t seed) {
@@ -56,7 +61,8 @@ inline History draw_history(std::uint32_t seed) {
 
 // Gradient of an element in a pass on a rank: small integers, so that every order of summing gives the same bits.
 inline float drawn_gradient(std::int32_t rank, int pass, std::size_t use, std::size_t element) {
-  return static_cast<float>((static_cast<std::size_t>(rank) * 5 + static_cast<std::size_t>(pass) * 3 + use * 7 + element) % 16);
+  return static_cast<float>(
+      (static_cast<std::size_t>(rank) * 5 + static_cast<std::size_t>(pass) * 3 + use * 7 + element) % 16);
 }
 inline bool drawn_absent(const History& history, std::int32_t rank, int pass, std::size_t use) {
   std::mt19937 random(history.seed * 7919U + static_cast<unsigned>(rank) * 131U + static_cast<unsigned>(pass) * 17U +
@@ -67,7 +73,10 @@ inline bool drawn_absent(const History& history, std::int32_t rank, int pass, st
 class HistoryRank {
  public:
   HistoryRank(const History& history, const Model& model, zc_comm* comm, std::int32_t rank)
-      : history_(history), model_(model), rank_(rank), random_(history.seed * 1000 + static_cast<unsigned>(rank)),
+      : history_(history),
+        model_(model),
+        rank_(rank),
+        random_(history.seed * 1000 + static_cast<unsigned>(rank)),
         engine_(comm, model, with_budget(history, model)) {}
 
   void run() {
@@ -80,7 +89,10 @@ class HistoryRank {
       const int first_pass = pass;
       for (int i = 0; i < passes; ++i, ++pass) {
         eval_passes();
-        gradient_pass(pass, passes == 1 ? ZC_PHASE_ONLY : i == 0 ? ZC_PHASE_FIRST : i + 1 == passes ? ZC_PHASE_LAST : ZC_PHASE_MIDDLE);
+        gradient_pass(pass, passes == 1       ? ZC_PHASE_ONLY
+                            : i == 0          ? ZC_PHASE_FIRST
+                            : i + 1 == passes ? ZC_PHASE_LAST
+                                              : ZC_PHASE_MIDDLE);
       }
       eval_passes();
       check_sums(first_pass, pass);
@@ -120,7 +132,8 @@ class HistoryRank {
     for (auto visits = random() % 6; visits > 0; --visits) {
       if (random() % 4 == 0) {
         const zc_status status = zc_zero_prefetch(engine_, random() % unit_count);
-        RANK_CHECK(status == ZC_OK || status == ZC_AGAIN, "prefetch gave %s: %s", zc_status_name(status), zc_last_error());
+        RANK_CHECK(status == ZC_OK || status == ZC_AGAIN, "prefetch gave %s: %s", zc_status_name(status),
+                   zc_last_error());
       }
       const std::size_t unit = random() % unit_count;
       const std::vector<const void*> tensors = engine_.acquire(unit);
@@ -140,7 +153,8 @@ class HistoryRank {
   }
 
   void gradient_pass(int pass, zc_phase phase) {
-    const Gradients gradients(model_, [&](std::size_t use, std::size_t e) { return drawn_gradient(rank_, pass, use, e); });
+    const Gradients gradients(model_,
+                              [&](std::size_t use, std::size_t e) { return drawn_gradient(rank_, pass, use, e); });
     std::vector<std::size_t> order;
     for (std::size_t use = 0; use < model_.info().use_count; ++use)
       if (model_.trainable(use)) order.push_back(use);
@@ -152,8 +166,10 @@ class HistoryRank {
       visit_some(seed + static_cast<unsigned>(thread));
       for (std::size_t i = next++; i < order.size(); i = next++) {
         const std::size_t use = order[i];
-        if (!drawn_absent(history_, rank_, pass, use)) RANK_OK(zc_zero_grad_ready(engine_, use, gradients.of(use), nullptr));
-        else if (history_.config.absent == ZC_ABSENT_ERROR || use % 2 == 0) RANK_OK(zc_zero_grad_absent(engine_, use));
+        if (!drawn_absent(history_, rank_, pass, use))
+          RANK_OK(zc_zero_grad_ready(engine_, use, gradients.of(use), nullptr));
+        else if (history_.config.absent == ZC_ABSENT_ERROR || use % 2 == 0)
+          RANK_OK(zc_zero_grad_absent(engine_, use));
         if (seed % 7 == 0) visit_some(seed + static_cast<unsigned>(use));
       }
     });
@@ -174,8 +190,10 @@ class HistoryRank {
   }
 
   void run_threads_here(const std::function<void(int)>& body) {
-    if (history_.threads == 1) body(0);
-    else run_threads(history_.threads, body);
+    if (history_.threads == 1)
+      body(0);
+    else
+      run_threads(history_.threads, body);
   }
 
   const History& history_;
@@ -194,7 +212,8 @@ inline void run_history(std::uint32_t seed) {
   const Model model(history_tensors(), config);
   RankOptions ranks;
   ranks.deadline_ns = 20 * kSecondNs;
-  run_ranks(history.ranks, [&](zc_comm* comm, std::int32_t rank) { HistoryRank(history, model, comm, rank).run(); }, ranks);
+  run_ranks(
+      history.ranks, [&](zc_comm* comm, std::int32_t rank) { HistoryRank(history, model, comm, rank).run(); }, ranks);
 }
 
 }  // namespace zerocomm::test

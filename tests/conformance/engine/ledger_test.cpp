@@ -17,15 +17,16 @@ zc_ledger ledger_of(zc_comm* comm) {
 
 class Ledger : public testing::TestWithParam<zc_stage> {};
 
-// All memory for data is mapped: per rank a window, its words, and gathered units; once the control segment. The rest is
-// bookkeeping of layouts and machines, which grows with tensors, not with elements.
+// All memory for data is mapped: per rank a window, its words, and gathered units; once the control segment. The rest
+// is bookkeeping of layouts and machines, which grows with tensors, not with elements.
 TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
   constexpr std::int32_t kRanks = 3;
   constexpr std::size_t kBookkeepingBytes = 160 * 1024;  // of a rank, with eleven tensors
   for (const zc_accumulation accumulation : {ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST}) {
-    const Model model({tensor("a", "u0", 50'000), tensor("b", "u0", 7, ZC_DTYPE_BF16), tensor("c", "u1", 70'001, ZC_DTYPE_BF16),
-                       frozen(tensor("d", "u2", 12'345)), tied(tensor("e", "u3", 50'000), "a")},
-                      shape(kRanks, GetParam(), 100'000));
+    const Model model(
+        {tensor("a", "u0", 50'000), tensor("b", "u0", 7, ZC_DTYPE_BF16), tensor("c", "u1", 70'001, ZC_DTYPE_BF16),
+         frozen(tensor("d", "u2", 12'345)), tied(tensor("e", "u3", 50'000), "a")},
+        shape(kRanks, GetParam(), 100'000));
     zc_zero_config config = options();
     config.micro_steps = 2;
     config.accumulation = accumulation;
@@ -58,16 +59,19 @@ TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
       engine.struct_size = sizeof engine;
       ASSERT_EQ(zc_zero_get_ledger(engines[rank], &engine), ZC_OK);
       EXPECT_EQ(comm.total_bytes, comm.control_bytes + comm.window_bytes + comm.memory_bytes);
-      EXPECT_EQ(engine.total_bytes, engine.parameter_bytes + engine.gradient_bytes + engine.master_bytes + engine.slot_bytes +
-                                        engine.gather_bytes + engine.control_bytes);
-      // The engine's memory is a window, gathered units and words of its communicator: its ledger says what they are for.
+      EXPECT_EQ(engine.total_bytes, engine.parameter_bytes + engine.gradient_bytes + engine.master_bytes +
+                                        engine.slot_bytes + engine.gather_bytes + engine.control_bytes);
+      // The engine's memory is a window, gathered units and words of its communicator: its ledger says what they are
+      // for.
       const std::size_t control_segment_bytes = comm.control_bytes - engine.control_bytes;
       EXPECT_EQ(rank == 0, control_segment_bytes != 0);
       EXPECT_EQ(comm.memory_bytes, engine.gather_bytes);
-      const std::size_t in_window_bytes = engine.parameter_bytes + engine.gradient_bytes + engine.master_bytes + engine.slot_bytes;
+      const std::size_t in_window_bytes =
+          engine.parameter_bytes + engine.gradient_bytes + engine.master_bytes + engine.slot_bytes;
       EXPECT_GE(comm.window_bytes, in_window_bytes);
       EXPECT_LT(comm.window_bytes - in_window_bytes, 64U * 32) << "more than the gaps between aligned places";
-      ledger_pages += pages_of(control_segment_bytes) + pages_of(comm.window_bytes) + pages_of(engine.control_bytes) + pages_of(comm.memory_bytes);
+      ledger_pages += pages_of(control_segment_bytes) + pages_of(comm.window_bytes) + pages_of(engine.control_bytes) +
+                      pages_of(comm.memory_bytes);
       comms_total_bytes += comm.total_bytes;
       engines_total_bytes += engine.total_bytes;
     }

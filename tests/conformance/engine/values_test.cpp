@@ -11,8 +11,12 @@ using namespace zerocomm::test;
 constexpr zc_stage kStages[] = {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3};
 
 std::vector<zc_tensor> mixed() {
-  return {tensor("w", "u0", 37, ZC_DTYPE_BF16), tensor("b", "u0", 5), frozen(tensor("f", "u1", 9)), tensor("v", "u1", 20),
-          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"), tensor("last", "u2", 3)};
+  return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
+          tensor("b", "u0", 5),
+          frozen(tensor("f", "u1", 9)),
+          tensor("v", "u1", 20),
+          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"),
+          tensor("last", "u2", 3)};
 }
 
 TEST(Load, compares_what_the_ranks_bring_and_names_the_tensor_that_differs) {
@@ -60,8 +64,10 @@ TEST(Load, broadcasts_the_values_of_a_root) {
     const Model model({tensor("big", "u", kCount), tensor("small", "u", 3)}, shape(3, stage));
     run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
       const TestEngine engine(comm, model);
-      if (rank == 1) engine.load_unit(0, 6, 1);
-      else RANK_OK(zc_zero_load(engine, 0, nullptr, ZC_DTYPE_F32, 1));
+      if (rank == 1)
+        engine.load_unit(0, 6, 1);
+      else
+        RANK_OK(zc_zero_load(engine, 0, nullptr, ZC_DTYPE_F32, 1));
       RANK_OK(zc_zero_begin(engine, "eval", ZC_PHASE_EVAL));
       engine.visit(0, 6);
       RANK_OK(zc_zero_end(engine));
@@ -74,7 +80,7 @@ TEST(Load, of_f32_values_keeps_masters_exact_and_rounds_the_16_bit_storage_once)
   std::vector<float> values;
   std::mt19937 random(5);
   for (int i = 0; i < 101; ++i) values.push_back(static_cast<float>(static_cast<double>(random()) / 3e9 - 0.5));
-  values[0] = 1.0F + 0x1p-8F;           // halfway between two bf16 values: to even
+  values[0] = 1.0F + 0x1p-8F;             // halfway between two bf16 values: to even
   values[1] = 1.0F + 0x1p-8F + 0x1p-20F;  // just above it
   std::vector<std::uint16_t> rounded(values.size());
   ASSERT_EQ(zc_cast(values.data(), ZC_DTYPE_F32, rounded.data(), ZC_DTYPE_BF16, values.size()), ZC_OK);
@@ -130,7 +136,8 @@ TEST(Export, gives_whole_tensors_to_one_rank_alone_in_every_stage) {
           RANK_OK(zc_zero_export(engine, tensor, ZC_STATE_PARAMETER, parameter.data()));
           for (std::size_t e = 0; e < of.count; ++e) {
             const float wanted = value_of(of.dtype, of.frozen != 0 ? 0 : 9, owner, e);
-            RANK_CHECK(master[e] == wanted && read_element(of.dtype, parameter.data(), e) == wanted, "tensor %s, element %zu", of.name, e);
+            RANK_CHECK(master[e] == wanted && read_element(of.dtype, parameter.data(), e) == wanted,
+                       "tensor %s, element %zu", of.name, e);
           }
         }
         RANK_STATUS(ZC_ARGUMENT, zc_zero_export(engine, 0, ZC_STATE_GRADIENT, nullptr));
@@ -167,7 +174,8 @@ TEST(Shards, hold_what_the_pieces_point_to) {
         for (std::size_t i = 0; i < wanted_count; ++i) {
           if (info.frozen != 0 || stage == ZC_STAGE_0) continue;
           const auto at = std::find_if(pieces.begin(), pieces.end(), [&](const zc_zero_piece& piece) {
-            return piece.tensor == wanted[i].tensor && piece.tensor_offset == wanted[i].tensor_offset && piece.count == wanted[i].count;
+            return piece.tensor == wanted[i].tensor && piece.tensor_offset == wanted[i].tensor_offset &&
+                   piece.count == wanted[i].count;
           });
           RANK_CHECK(at != pieces.end(), "no piece for tensor %zu at %zu", wanted[i].tensor, wanted[i].tensor_offset);
           ++found;
@@ -178,7 +186,8 @@ TEST(Shards, hold_what_the_pieces_point_to) {
             if (status == ZC_UNSUPPORTED) return false;
             RANK_OK(status);
             RANK_CHECK(count == info.shard_count, "%zu elements", count);
-            RANK_CHECK(address == static_cast<std::byte*>(shard) + wanted[i].shard_offset * element_bytes, "state %d", static_cast<int>(state));
+            RANK_CHECK(address == static_cast<std::byte*>(shard) + wanted[i].shard_offset * element_bytes, "state %d",
+                       static_cast<int>(state));
             return true;
           };
           const bool has_parameters = check(ZC_STATE_PARAMETER, at->parameter, zc_dtype_bytes(info.dtype));
@@ -203,7 +212,9 @@ TEST(Blockers, name_the_uses_that_keep_a_bucket_from_being_complete_on_another_r
     engine.load_all();
     const Gradients gradients(model, [](std::size_t, std::size_t) { return 1.0F; });
     const auto report = [&](std::size_t use) { RANK_OK(zc_zero_grad_ready(engine, use, gradients.of(use), nullptr)); };
-    const auto await = [&](int value) { while (turn < value) std::this_thread::yield(); };
+    const auto await = [&](int value) {
+      while (turn < value) std::this_thread::yield();
+    };
     const auto blockers = [&](std::int32_t of) {
       std::size_t uses[3] = {}, count = 0;
       RANK_OK(zc_zero_blockers(engine, 0, of, uses, 3, &count));
@@ -250,7 +261,8 @@ TEST(GradientBuffer, gives_the_same_bits_without_a_copy) {
       twin.load_all();
       for (int step = 0; step < 3; ++step) {
         const Gradients gradients(model, [&](std::size_t use, std::size_t e) {
-          std::mt19937 random(static_cast<unsigned>(rank * 1000 + step * 100) + static_cast<unsigned>(use * 7 + e * 13));
+          std::mt19937 random(static_cast<unsigned>(rank * 1000 + step * 100) +
+                              static_cast<unsigned>(use * 7 + e * 13));
           return static_cast<float>(static_cast<double>(random()) / 4e9 - 0.5);
         });
         RANK_OK(zc_zero_begin(engine, "train", ZC_PHASE_ONLY));
@@ -266,7 +278,9 @@ TEST(GradientBuffer, gives_the_same_bits_without_a_copy) {
         RANK_OK(zc_zero_end(twin));
         const TestEngine::Pieces mine = engine.pieces(), theirs = twin.pieces();
         for (std::size_t i = 0; i < mine.count; ++i)
-          RANK_CHECK(std::memcmp(mine.data[i].gradient, theirs.data[i].gradient, mine.data[i].count * sizeof(float)) == 0, "piece %zu", i);
+          RANK_CHECK(
+              std::memcmp(mine.data[i].gradient, theirs.data[i].gradient, mine.data[i].count * sizeof(float)) == 0,
+              "piece %zu", i);
         engine.update(static_cast<std::uint64_t>(step));
         twin.update(static_cast<std::uint64_t>(step));
       }
@@ -310,12 +324,16 @@ TEST_P(FetchingAhead, is_as_far_as_asked_and_right) {
       RANK_OK(zc_zero_end(engine));
       after = engine.stats();
     }
-    const std::uint64_t hits = after.hits + after.late_hits - before.hits - before.late_hits, misses = after.misses - before.misses;
-    if (GetParam() == ZC_NONE) RANK_CHECK(after.prefetches == 0 && misses >= 4, "%llu misses", static_cast<unsigned long long>(misses));
-    else RANK_CHECK(hits == 6 && misses == 0, "%llu hits of 6", static_cast<unsigned long long>(hits));
+    const std::uint64_t hits = after.hits + after.late_hits - before.hits - before.late_hits,
+                        misses = after.misses - before.misses;
+    if (GetParam() == ZC_NONE)
+      RANK_CHECK(after.prefetches == 0 && misses >= 4, "%llu misses", static_cast<unsigned long long>(misses));
+    else
+      RANK_CHECK(hits == 6 && misses == 0, "%llu hits of 6", static_cast<unsigned long long>(hits));
     RANK_CHECK(after.prefetches_wasted <= after.prefetches, "waste");
     RANK_CHECK(after.evictions >= 4 * 3, "%llu evictions", static_cast<unsigned long long>(after.evictions));
-    RANK_CHECK(after.gathered_peak_bytes <= 2 * 1024, "%llu bytes", static_cast<unsigned long long>(after.gathered_peak_bytes));
+    RANK_CHECK(after.gathered_peak_bytes <= 2 * 1024, "%llu bytes",
+               static_cast<unsigned long long>(after.gathered_peak_bytes));
     // What the fetches received: half of each unit, as often as one was fetched.
     RANK_CHECK(after.gather_logical_bytes == (after.misses + after.prefetches) * 512, "%llu bytes",
                static_cast<unsigned long long>(after.gather_logical_bytes));
@@ -337,8 +355,8 @@ TEST(FetchingAhead, by_hand_makes_the_next_acquire_a_hit) {
     engine.visit(0, 1);
     RANK_OK(zc_zero_end(engine));
     const zc_zero_stats stats = engine.stats();
-    RANK_CHECK(stats.hits == 1 && stats.misses == 1 && stats.prefetches == 1 && stats.prefetches_wasted == 0, "%llu hits",
-               static_cast<unsigned long long>(stats.hits));
+    RANK_CHECK(stats.hits == 1 && stats.misses == 1 && stats.prefetches == 1 && stats.prefetches_wasted == 0,
+               "%llu hits", static_cast<unsigned long long>(stats.hits));
     RANK_STATUS(ZC_ARGUMENT, zc_zero_prefetch(engine, 2));
   });
 }

@@ -119,7 +119,8 @@ class TestEngine {
   operator zc_zero*() const { return zero_.get(); }  // NOLINT: a stand-in for the handle
   const Model& model() const { return *model_; }
 
-  // Values of a version for a unit, given as f32 (bytes where the tensor holds bytes). Frozen tensors have version 0 only.
+  // Values of a version for a unit, given as f32 (bytes where the tensor holds bytes). Frozen tensors have version 0
+  // only.
   void load_unit(std::size_t unit, std::uint64_t version, std::int32_t root = ZC_NONE) const {
     const std::size_t count = model_->unit(unit).use_count;
     std::vector<std::vector<float>> floats(count);

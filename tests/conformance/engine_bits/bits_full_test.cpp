@@ -37,7 +37,8 @@ TEST_P(BitsInFull, of_the_giant_at_full_size_are_those_of_plain_training) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ranks_and_orders, BitsInFull,
-                         testing::Combine(testing::ValuesIn(kRankCounts), testing::Range<std::size_t>(0, kOrders.size())));
+                         testing::Combine(testing::ValuesIn(kRankCounts),
+                                          testing::Range<std::size_t>(0, kOrders.size())));
 
 }  // namespace
 }  // namespace zerocomm::test

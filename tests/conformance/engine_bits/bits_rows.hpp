@@ -21,10 +21,26 @@ inline constexpr std::array<Order, 4> kOrders = {{{"one_pass", 1, ZC_ACCUMULATE_
                                                   {"three_passes_reduced_each", 3, ZC_ACCUMULATE_REDUCE_EACH},
                                                   {"three_passes_added_first", 3, ZC_ACCUMULATE_FIRST}}};
 inline constexpr std::array<std::int32_t, 5> kRankCounts = {2, 3, 4, 5, 8};
-inline constexpr std::size_t kSteps = 20;
+// Sanitizers make a step ten to thirty times slower, and look at what each step does, not at how many there are.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr std::size_t kSteps = 2, kGiantSteps = 1;
+#else
+inline constexpr std::size_t kSteps = 20, kGiantSteps = 4;
+#endif
 
 // Levels of the factors of a row: model and gradient dtype name the task, the rest must not matter.
-enum Factor : std::size_t { kModel, kGradients, kStage, kBucket, kSlots, kLaunch, kSlices, kAlignment, kKeep, kFactors };
+enum Factor : std::size_t {
+  kModel,
+  kGradients,
+  kStage,
+  kBucket,
+  kSlots,
+  kLaunch,
+  kSlices,
+  kAlignment,
+  kKeep,
+  kFactors
+};
 inline const std::vector<std::size_t> kLevels = {2, 2, 4, 4, 3, 2, 2, 3, 3};
 
 // Model 0 is tiny-gpt, 1 is odd.

@@ -62,7 +62,7 @@ TEST(BigInteger, squares_and_rounds) {
   BigInteger large;
   large.add_square(std::numeric_limits<float>::max());
   EXPECT_EQ(large.round(), 0x1.fffffcp+255 + 0x1p+208);  // (2^24 - 1)^2 * 2^208
-  BigInteger tie;  // 2^106 + 2^53 is half way to the next f64
+  BigInteger tie;                                        // 2^106 + 2^53 is half way to the next f64
   tie.add_square(0x1p+53f);
   for (int i = 0; i < 2; ++i) tie.add_square(0x1p+26f);
   EXPECT_EQ(tie.round(), 0x1p+106);
@@ -99,12 +99,14 @@ Elements gradients_of(Kind kind, const cli::Manifest& model) {
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
     result.emplace_back(model.tensors[i].count);
     // What the second part of a tied tensor adds is zeros, so that the sum is known.
-    for (std::size_t k = 0; k < result[i].size() && model.tensors[i].tied_to.empty(); ++k) result[i][k] = element(kind, i, k);
+    for (std::size_t k = 0; k < result[i].size() && model.tensors[i].tied_to.empty(); ++k)
+      result[i][k] = element(kind, i, k);
   }
   return result;
 }
 
-// Every element comes from one rank, and zeros from the others: the sum over ranks is the element, however many there are.
+// Every element comes from one rank, and zeros from the others: the sum over ranks is the element, however many there
+// are.
 zc_norm norm_of(const WorldSetup& given, const Elements& gradients) {
   WorldSetup setup = given;
   setup.zero.gradient_divisor = 1;
@@ -118,7 +120,8 @@ zc_norm norm_of(const WorldSetup& given, const Elements& gradients) {
         if (static_cast<std::int32_t>((i + k) % static_cast<std::size_t>(setup.ranks)) != rank) mine[i][k] = 0;
     RANK_OK(zc_zero_begin(engine.zero(), "train", ZC_PHASE_ONLY));
     for (std::size_t i = 0; i < mine.size(); ++i)
-      if (engine.gradient_dtype(i) != ZC_DTYPE_NONE) RANK_OK(zc_zero_grad_ready(engine.zero(), i, mine[i].data(), nullptr));
+      if (engine.gradient_dtype(i) != ZC_DTYPE_NONE)
+        RANK_OK(zc_zero_grad_ready(engine.zero(), i, mine[i].data(), nullptr));
     RANK_OK(zc_zero_end(engine.zero()));
     zc_norm& norm = norms[static_cast<std::size_t>(rank)];
     norm.struct_size = sizeof norm;

@@ -1,4 +1,5 @@
-// The training of an engine world without an engine: whole tensors, one thread, the sums written out as the promise says.
+// The training of an engine world without an engine: whole tensors, one thread, the sums written out as the promise
+// says.
 //
 // Models whose uses are whole tensors only.
 #pragma once
@@ -56,7 +57,9 @@ class PlainTraining {
 
   static void store(const cli::ManifestTensor& tensor, State& state) {
     state.stored.resize(tensor.count * zc_dtype_bytes(tensor.dtype));
-    if (tensor.dtype == ZC_DTYPE_F32) return void(std::memcpy(state.stored.data(), state.master.data(), state.stored.size()));
+    if (tensor.count == 0) return;
+    if (tensor.dtype == ZC_DTYPE_F32)
+      return void(std::memcpy(state.stored.data(), state.master.data(), state.stored.size()));
     for (std::size_t i = 0; i < tensor.count; ++i)
       store_element(tensor.dtype, static_cast<double>(state.master[i]), state.stored.data() + 2 * i);
   }
@@ -70,9 +73,11 @@ class PlainTraining {
     std::vector<float> sum(count);
     bool first_part = true;
     for (const std::size_t use : states_[tensor].parts) {
-      const auto* part = static_cast<const std::byte*>(synthetic_gradient(setup_, step, micro_batch, use, dtype, count));
+      const auto* part =
+          static_cast<const std::byte*>(synthetic_gradient(setup_, step, micro_batch, use, dtype, count));
       for (std::size_t i = 0; i < count; ++i) {
-        const float value = part == nullptr ? 0.0f : static_cast<float>(load_element(dtype, part + i * zc_dtype_bytes(dtype)));
+        const float value =
+            part == nullptr ? 0.0f : static_cast<float>(load_element(dtype, part + i * zc_dtype_bytes(dtype)));
         sum[i] = first_part ? value : sum[i] + value;
       }
       first_part = false;
@@ -130,7 +135,9 @@ class PlainTraining {
     }
   }
 
-  bool trained(std::size_t tensor) const { return model_.tensors[tensor].tied_to.empty() && !model_.tensors[tensor].frozen; }
+  bool trained(std::size_t tensor) const {
+    return model_.tensors[tensor].tied_to.empty() && !model_.tensors[tensor].frozen;
+  }
 
   // What a forward pass is given: units by first appearance, their uses in list order.
   void see() {

@@ -309,9 +309,9 @@ RC_GTEST_PROP(LayoutProperty, estimates_of_all_ranks_add_up, ()) {
     RC_ASSERT(parameters == totals.padded_bytes);
     std::size_t fetched = 0;
     for (std::size_t i = 0; i < layout.uses.size(); ++i)
-      if (is_stored(layout, i) && !layout.units[layout.uses[i].unit].persistent)
-        fetched += layout.uses[i].in_tensor.count;
-    RC_ASSERT(gathered == 2 * (n - 1) * fetched);
+      if (is_stored(layout, i))
+        fetched += (layout.units[layout.uses[i].unit].persistent ? 1 : 2) * layout.uses[i].in_tensor.count;
+    RC_ASSERT(gathered == (n - 1) * fetched);
   } else {
     RC_ASSERT(parameters == n * totals.padded_bytes);
   }
