@@ -44,6 +44,7 @@ void set_option(Command& command, std::string_view option, std::string_view valu
     const auto config = find_config(value);
     if (!config) wrong(option, "tiny or small", value);
     model.config = *config;
+    model.adamw.learning_rate = value == "tiny" ? 2e-3F : 5e-4F;  // small models take larger steps
   } else if (option == "--dtype") {
     if (value != "f32" && value != "bf16") wrong(option, "f32 or bf16", value);
     model.dtype = value == "f32" ? Dtype::f32 : Dtype::bf16;
