@@ -4,7 +4,6 @@
 
 #include "bf16.hpp"
 #include "blake2b.hpp"
-#include "checked.hpp"
 
 namespace gpt {
 namespace {
@@ -28,18 +27,13 @@ ShardedModel::ShardedModel(zc_comm* comm, const ShardedOptions& options)
 
   // The model asks for units and hands over gradients; the engine has both under the same numbers.
   source_.acquire = [this](std::size_t unit, std::span<const void*> tensors) {
-    check(zc_zero_acquire(zero_, unit, tensors.data(), tensors.size(), nullptr));
+    check(zc_zero_acquire(zero_.get(), unit, tensors.data(), tensors.size(), nullptr));
   };
-  source_.release = [this](std::size_t unit) { check(zc_zero_release(zero_, unit, nullptr)); };
+  source_.release = [this](std::size_t unit) { check(zc_zero_release(zero_.get(), unit, nullptr)); };
   source_.grad_ready = [this](std::size_t tensor, const void* gradient) {
-    check(zc_zero_grad_ready(zero_, tensor, gradient, nullptr));
+    check(zc_zero_grad_ready(zero_.get(), tensor, gradient, nullptr));
   };
   load_initial_weights();
-}
-
-ShardedModel::~ShardedModel() {
-  zc_zero_destroy(zero_);
-  zc_layout_destroy(layout_);
 }
 
 // 1. Describe the tensors, once.
@@ -64,7 +58,9 @@ void ShardedModel::make_layout(std::int32_t ranks) {
   config.stage = options_.stage;
   config.bucket_bytes =
       largest_count * element_bytes(options_.dtype);  // no larger than they must be: two are in flight
-  check(zc_layout_create(tensors.data(), tensors.size(), &config, &layout_));
+  zc_layout* layout = nullptr;
+  check(zc_layout_create(tensors.data(), tensors.size(), &config, &layout));
+  layout_.reset(layout);
 }
 
 // 2. Make the engine; it allocates everything here. The optimizer's own state is ours: two moments per owned element.
@@ -77,20 +73,22 @@ void ShardedModel::make_engine(zc_comm* comm) {
   if (options_.stage == ZC_STAGE_3) {
     zc_layout_info layout{};
     layout.struct_size = sizeof layout;
-    check(zc_layout_get_info(layout_, &layout));
+    check(zc_layout_get_info(layout_.get(), &layout));
     // The matrix that input and output share is held throughout a pass, the unit at hand beside it.
     zc_unit_info wte{};
     wte.struct_size = sizeof wte;
-    check(zc_layout_get_unit(layout_, 0, &wte));
+    check(zc_layout_get_unit(layout_.get(), 0, &wte));
     config.max_held_bytes = layout.largest_unit_bytes + wte.gathered_bytes;
     config.gradient_slots = 2;
     const std::size_t least_bytes = config.max_held_bytes + 2 * layout.largest_bucket_bytes;
     if (config.budget_bytes == 0) config.budget_bytes = std::max(layout.stored_bytes * 2 / 5, least_bytes);
   }
-  check(zc_zero_create(comm, layout_, &config, &zero_));
+  zc_zero* zero = nullptr;
+  check(zc_zero_create(comm, layout_.get(), &config, &zero));
+  zero_.reset(zero);
   const zc_zero_piece* pieces = nullptr;
   std::size_t piece_count = 0, state_count = 0;
-  check(zc_zero_pieces(zero_, &pieces, &piece_count, &state_count));
+  check(zc_zero_pieces(zero_.get(), &pieces, &piece_count, &state_count));
   pieces_ = {pieces, piece_count};
   first_moments_.assign(state_count, 0.0F);
   second_moments_.assign(state_count, 0.0F);
@@ -110,7 +108,7 @@ void ShardedModel::load_initial_weights() {
       initialise(manifest, tensor, options_.seed, 0, values[i]);
       full[i] = values[i].data();
     }
-    check(zc_zero_load(zero_, u, full.data(), ZC_DTYPE_F32, ZC_NONE));
+    check(zc_zero_load(zero_.get(), u, full.data(), ZC_DTYPE_F32, ZC_NONE));
   }
 }
 
@@ -118,17 +116,17 @@ void ShardedModel::load_initial_weights() {
 double ShardedModel::pass(std::span<const std::uint8_t> rows, zc_phase phase) {
   constexpr std::size_t kWte = 0, kWpe = 1;
   const void* tensor = nullptr;
-  check(zc_zero_begin(zero_, "train", phase));
-  check(
-      zc_zero_acquire(zero_, kWte, &tensor, 1, nullptr));  // input and output use it: held throughout the forward pass
+  check(zc_zero_begin(zero_.get(), "train", phase));
+  check(zc_zero_acquire(zero_.get(), kWte, &tensor, 1,
+                        nullptr));  // input and output use it: held throughout the forward pass
   const double loss = model_.forward(rows, source_);
-  check(zc_zero_release(zero_, kWte, nullptr));
-  check(zc_zero_acquire(zero_, kWte, &tensor, 1, nullptr));
+  check(zc_zero_release(zero_.get(), kWte, nullptr));
+  check(zc_zero_acquire(zero_.get(), kWte, &tensor, 1, nullptr));
   model_.backward(source_);
-  check(zc_zero_acquire(zero_, kWpe, &tensor, 1, nullptr));
-  check(zc_zero_release(zero_, kWpe, nullptr));
-  check(zc_zero_release(zero_, kWte, nullptr));
-  check(zc_zero_end(zero_));
+  check(zc_zero_acquire(zero_.get(), kWpe, &tensor, 1, nullptr));
+  check(zc_zero_release(zero_.get(), kWpe, nullptr));
+  check(zc_zero_release(zero_.get(), kWte, nullptr));
+  check(zc_zero_end(zero_.get()));
   return loss;
 }
 
@@ -148,21 +146,21 @@ StepResult ShardedModel::step(const std::vector<std::vector<std::uint8_t>>& micr
 
   zc_norm norm{};
   norm.struct_size = sizeof norm;
-  check(zc_zero_norm(zero_, &norm));
+  check(zc_zero_norm(zero_.get(), &norm));
   result.norm = norm.norm;
   if (norm.nan_count != 0 || norm.inf_count != 0) {  // all ranks see the same counts, so all of them skip
-    check(zc_zero_publish_unchanged(zero_));
+    check(zc_zero_publish_unchanged(zero_.get()));
     result.skipped = true;
     return result;
   }
   if (options_.clip > 0 && norm.norm > options_.clip) {
-    check(zc_zero_scale(zero_, options_.clip / norm.norm));
+    check(zc_zero_scale(zero_.get(), options_.clip / norm.norm));
     result.clipped = true;
   }
-  check(zc_zero_update_begin(zero_));
+  check(zc_zero_update_begin(zero_.get()));
   update();
-  check(zc_zero_cast(zero_));
-  check(zc_zero_publish(zero_, nullptr));
+  check(zc_zero_cast(zero_.get()));
+  check(zc_zero_publish(zero_.get(), nullptr));
   ++steps_;
   return result;
 }
@@ -174,7 +172,7 @@ std::string ShardedModel::weights_hash() {
     const Tensor& tensor = manifest.tensors[t];
     if (tensor.tied_to) continue;
     std::vector<std::byte> values(tensor.count * element_bytes(options_.dtype));
-    check(zc_zero_export(zero_, t, ZC_STATE_PARAMETER, values.data()));
+    check(zc_zero_export(zero_.get(), t, ZC_STATE_PARAMETER, values.data()));
     hash.update(values.data(), values.size());
   }
   return hash.finish_hex();

@@ -8,12 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "adamw.hpp"
+#include "checked.hpp"
 #include "model.hpp"
 
 namespace gpt {
@@ -43,7 +43,6 @@ struct StepResult {
 class ShardedModel {
  public:
   ShardedModel(zc_comm* comm, const ShardedOptions& options);
-  ~ShardedModel();
   ShardedModel(const ShardedModel&) = delete;
   ShardedModel& operator=(const ShardedModel&) = delete;
 
@@ -53,8 +52,8 @@ class ShardedModel {
   // BLAKE2b-128 over the elements of all parameters in the order of the manifest. One rank may call it alone.
   std::string weights_hash();
 
-  const zc_layout* layout() const { return layout_; }
-  zc_zero* engine() const { return zero_; }
+  const zc_layout* layout() const { return layout_.get(); }
+  zc_zero* engine() const { return zero_.get(); }
   std::size_t moment_bytes() const { return (first_moments_.size() + second_moments_.size()) * sizeof(float); }
 
  private:
@@ -67,8 +66,8 @@ class ShardedModel {
   ShardedOptions options_;
   Model model_;
   ParamSource source_;
-  zc_layout* layout_ = nullptr;
-  zc_zero* zero_ = nullptr;
+  LayoutHandle layout_;
+  ZeroHandle zero_;
   std::span<const zc_zero_piece> pieces_;
   std::vector<float> first_moments_, second_moments_;
   std::size_t steps_ = 0;
