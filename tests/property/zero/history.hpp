@@ -7,11 +7,28 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace zerocomm::test {
 
-using Random = std::mt19937_64;
+// Random numbers of a seed, or a list of choices that a property test made and may shrink; then numbers of a fixed
+// seed.
+class Random {
+ public:
+  using result_type = std::uint64_t;
+  explicit Random(std::uint64_t seed) : numbers_(seed) {}
+  explicit Random(std::vector<std::uint64_t> choices) : choices_(std::move(choices)), numbers_(1) {}
+  static constexpr result_type min() { return std::mt19937_64::min(); }
+  static constexpr result_type max() { return std::mt19937_64::max(); }
+  result_type operator()() { return next_ < choices_.size() ? choices_[next_++] : numbers_(); }
+
+ private:
+  std::vector<std::uint64_t> choices_;
+  std::size_t next_ = 0;
+  std::mt19937_64 numbers_;
+};
+
 inline std::size_t below(Random& random, std::size_t limit) { return static_cast<std::size_t>(random() % limit); }
 inline bool chance(Random& random, std::size_t percent) { return below(random, 100) < percent; }
 
