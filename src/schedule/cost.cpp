@@ -45,7 +45,7 @@ class Clocks {
     return message;
   }
 
-  void take(StepRef at, const Step& step, Message message, StepRef send) {
+  void take(StepRef at, const Step& step, const Message& message, StepRef send) {
     advance(lane_of(at).now, message.arrives);
     lane_of(send).taken[send.step] = lane_of(at).now;
     fill_scratch(at, step, message.elements);

@@ -33,7 +33,7 @@ class Line {
     ++next_;
     return true;
   }
-  void end() {
+  void end() const {
     if (!at_end()) wrong("a word too many");
   }
 
