@@ -31,6 +31,17 @@ cmake --build --preset "$preset" --parallel "$(nproc)"
 # ThreadSanitizer of g++ 12 does not start where the kernel randomises addresses by more than 28 bits.
 runner=()
 if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then runner=(setarch -R); fi
+
+# Two tests of one name would share their labels, and one of them might never run.
+twice=$("${runner[@]}" ctest --preset "$preset" --show-only=json-v1 | python3 -c '
+import collections, json, sys
+names = collections.Counter(test["name"] for test in json.load(sys.stdin)["tests"])
+print(*[name for name, count in names.items() if count > 1], sep="\n")')
+if [[ -n $twice ]]; then
+  printf 'these tests have a name that is not theirs alone:\n%s\n' "$twice" >&2
+  exit 1
+fi
+
 choice=()
 if [[ $full == no ]]; then choice=(--label-exclude '^full$'); fi
 "${runner[@]}" ctest --preset "$preset" "${choice[@]}"

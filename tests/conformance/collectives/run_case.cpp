@@ -47,7 +47,7 @@ zc_status call(zc_comm* comm, const Case& what, std::byte* send, std::byte* recv
   zc_coll_options options{};
   options.struct_size = sizeof options;
   options.output_dtype = what.output == what.dtype ? ZC_DTYPE_NONE : what.output;
-  options.premul = what.premul;
+  if (what.op == ZC_OP_PREMUL_SUM) options.premul = what.premul;
   switch (what.form) {
     case Form::all_reduce:
       return zc_all_reduce(comm, send, recv, what.count, what.dtype, what.op, &options);

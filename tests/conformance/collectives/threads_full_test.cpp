@@ -3,7 +3,7 @@
 
 namespace zerocomm::test {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Threads, CollectiveFullProduct, RankThreads);
+INSTANTIATE_TYPED_TEST_SUITE_P(ThreadsInFull, CollectiveFullProduct, RankThreads);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CollectiveProduct);
 
 }  // namespace zerocomm::test
