@@ -89,7 +89,7 @@ typedef struct zc_layout_config {
  *            ranks < 1, stage not set, alignment not a power of two. UNSUPPORTED: flat placement; a trainable
  *            tensor that is not f32, f16 or bf16. OVERFLOW: sizes beyond 64 bits.
  * Threads    Any. Keeps no pointer of the caller.
- * Cost       O(tensors + uses + pieces); a million tensors in about a second.
+ * Cost       O(tensors + uses + pieces).
  */
 ZC_API ZC_NODISCARD zc_status zc_layout_create(const zc_tensor *tensors, size_t tensor_count,
                                                const zc_layout_config *config, zc_layout **layout);

@@ -2,7 +2,6 @@
 #include "device/reduce.hpp"
 
 #include "base/half.hpp"
-#include "device/fill.hpp"
 
 #include <gtest/gtest.h>
 
@@ -118,7 +117,7 @@ TEST(ReduceRules, min_and_max_propagate_nan_from_any_rank) {
 TEST(ReduceRules, a_nan_made_by_min_or_max_is_not_mistaken_for_poison) {
   for (const zc_op op : {ZC_OP_MIN, ZC_OP_MAX}) {
     const float result = reduce_f32(op, {1.0f, kNan});
-    EXPECT_FALSE(is_poison(ZC_DTYPE_F32, &result, 1));
+    EXPECT_NE(std::bit_cast<std::uint32_t>(result), 0xFFFFFFFFU);  // what engines fill released memory with
   }
 }
 
