@@ -24,6 +24,10 @@ class Deadline {
     const std::int64_t left = end_ns_ - now_ns();
     return left > 0 ? left : 0;
   }
+  // Moves the end back by a duration; a poll stays one.
+  void extend(std::int64_t duration_ns) noexcept {
+    if (!is_poll()) *this = after(left_ns() + duration_ns);
+  }
 
  private:
   explicit Deadline(std::int64_t end_ns) : end_ns_(end_ns) {}

@@ -10,14 +10,31 @@ namespace zerocomm {
 namespace {
 
 constexpr Variable kVariables[] = {
+    {"ZC_COPY", "auto, staging or read",
+     "how a process reads memory of another that it cannot map: through a copy, or process_vm_readv"},
     {"ZC_DEADLINE_MS", "milliseconds", "longest wait of any call, where the program sets none"},
+    {"ZC_INIT_DEADLINE_MS", "milliseconds",
+     "longest wait for all ranks when a communicator of processes is made; default 60000"},
+    {"ZC_JOB", "text", "names the job among those of this user on this host; set by zc run"},
+    {"ZC_LOCAL_RANK", "number", "rank of this process among those of its host; set by zc run"},
+    {"ZC_LOCAL_RANKS", "number", "ranks on this host; set by zc run"},
     {"ZC_POISON", "0 or 1", "1: engines fill released memory with NaN, where the program does not say"},
+    {"ZC_RANK", "number", "rank of this process; set by zc run"},
+    {"ZC_RANKS", "number", "ranks of the job; set by zc run"},
+    {"ZC_SHM_BYTES", "bytes",
+     "address space for the memory that ranks of one host share; default by the memory of the host"},
     {"ZC_SPIN_NS", "nanoseconds", "time to spin before sleeping, where the program sets none; 0: never"},
 };
 
 }  // namespace
 
 std::span<const Variable> variables() { return kVariables; }
+
+std::optional<std::string> text_variable(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  return text;
+}
 
 std::optional<std::int64_t> integer_variable(const char* name, std::int64_t least, std::int64_t most) {
   const char* text = std::getenv(name);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace zerocomm {
 
@@ -13,8 +14,11 @@ struct Variable {
   const char* meaning;
 };
 
-// Every variable that the library reads, for printing.
+// Every variable of its own that the library reads, for printing.
 std::span<const Variable> variables();
+
+// Text from the environment, or nothing if the variable is unset or empty. Launchers' variables are read by it too.
+std::optional<std::string> text_variable(const char* name);
 
 // A whole number from the environment, or nothing if the variable is unset. Throws Error(ARGUMENT) if it is not a
 // number in range.

@@ -1,5 +1,6 @@
 #include "base/wait.hpp"
 
+#include "base/cgroup.hpp"
 #include "base/clock.hpp"
 
 #include <linux/futex.h>
@@ -8,9 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
+#include <optional>
+#include <string_view>
 
 namespace zerocomm {
 namespace {
@@ -19,52 +20,11 @@ namespace {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
-// Cores that version 2 quotas allow: the least of this process's cgroup and those above it. 0: no quota; -1: no
-// version 2.
-int quota_cores_v2() {
-  char path[512] = "/sys/fs/cgroup";
-  constexpr std::size_t kRoot = 14;  // characters of the mount point
-  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
-    char line[400];
-    while (std::fgets(line, sizeof line, file) != nullptr)
-      if (std::sscanf(line, "0::%399[^\n]", path + kRoot) == 1) break;
-    std::fclose(file);
-  }
-  int least = -1;
-  for (std::size_t end = std::strlen(path);; --end) {
-    if (path[end] != '\0' && path[end] != '/') continue;
-    path[end] = '\0';
-    char name[544];
-    std::snprintf(name, sizeof name, "%s/cpu.max", path);
-    long long quota = 0, period = 0;
-    if (std::FILE* file = std::fopen(name, "re")) {
-      const int fields = std::fscanf(file, "%lld %lld", &quota, &period);  // "max 100000" reads nothing
-      std::fclose(file);
-      const int cores = fields == 2 && period > 0 ? static_cast<int>((quota + period - 1) / period) : 0;
-      if (least <= 0 || (cores > 0 && cores < least)) least = cores;
-    }
-    if (end <= kRoot) break;
-  }
-  return least;
-}
-
-// Cores that a cgroup's quota allows, or 0 if there is no quota. Rounded up: a quota of 1.5 keeps two threads busy now
+// Cores that the quota of one cgroup allows, or 0 if it has none. Rounded up: a quota of 1.5 keeps two threads busy now
 // and then.
-int quota_cores() {
-  if (const int cores = quota_cores_v2(); cores >= 0) return cores;
-  const auto read_one = [](const char* path, long long* value) {
-    std::FILE* one = std::fopen(path, "re");
-    if (one == nullptr) return false;
-    const bool good = std::fscanf(one, "%lld", value) == 1;
-    std::fclose(one);
-    return good;
-  };
-  long long quota = -1, period = 0;
-  if (!read_one("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota) ||
-      !read_one("/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period))
-    return 0;
-  if (quota <= 0 || period <= 0) return 0;
-  return static_cast<int>((quota + period - 1) / period);
+int cores_of_quota(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period) {
+  if (!quota || !period || *quota == 0 || *period == 0) return 0;
+  return static_cast<int>(std::min<std::uint64_t>((*quota + *period - 1) / *period, 1U << 20));
 }
 
 }  // namespace
@@ -89,13 +49,37 @@ void sleep_on(Bell& bell, std::uint32_t seen, std::int64_t limit_ns) noexcept {
   syscall(SYS_futex, &bell.count, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-int usable_cores() {
+int quota_cores_below(const std::string& root) {
+  constexpr CgroupKind kKinds[] = {{"cgroup", "cpu"}, {"cgroup2", ""}};
+  int least = 0;
+  visit_cgroups(root, kKinds, [&](std::size_t kind, const std::string& folder) {
+    const std::string prefix = root + folder + "/";
+    int cores = 0;
+    if (kind == 0) {
+      cores = cores_of_quota(leading_number(read_small_file(prefix + "cpu.cfs_quota_us")),  // -1, no number: none
+                             leading_number(read_small_file(prefix + "cpu.cfs_period_us")));
+    } else {
+      const std::string both = read_small_file(prefix + "cpu.max");  // "200000 100000", or "max 100000"
+      const std::size_t blank = both.find(' ');
+      if (blank != std::string::npos)
+        cores = cores_of_quota(leading_number(both), leading_number(std::string_view(both).substr(blank)));
+    }
+    if (cores > 0 && (least == 0 || cores < least)) least = cores;
+  });
+  return least;
+}
+
+int affinity_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   // The call fails where there are more cores than the mask has room for.
-  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
-                                                            : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int quota = quota_cores();
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask)
+                                                       : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+int usable_cores() {
+  int cores = affinity_cores();
+  const int quota = quota_cores_below("");
   if (quota > 0) cores = std::min(cores, quota);
   return std::max(cores, 1);
 }

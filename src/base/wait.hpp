@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace zerocomm {
 
@@ -31,7 +32,13 @@ inline void pause() noexcept {
 #endif
 }
 
-// Cores that this process may use: affinity mask, capped by the cgroup's CPU quota (v2, then v1). At least 1.
+// Cores that the CPU quotas of this process's cgroups allow, the least of them; 0: no quota. / is the folder `root`.
+int quota_cores_below(const std::string& root);
+
+// Cores in the affinity mask of this process.
+int affinity_cores();
+
+// Cores that this process may use: affinity mask, capped by the cgroups' CPU quotas (v1 and v2). At least 1.
 int usable_cores();
 
 // Time to spin before sleeping when `ranks` threads may wait at once.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -46,11 +47,38 @@ TEST_F(Config, anything_else_is_an_error_that_quotes_it) {
   }
 }
 
+TEST_F(Config, text_is_taken_as_it_is) {
+  unsetenv(kName);
+  EXPECT_EQ(text_variable(kName), std::nullopt);
+  setenv(kName, "", 1);
+  EXPECT_EQ(text_variable(kName), std::nullopt);
+  setenv(kName, " a b=c ", 1);
+  EXPECT_EQ(text_variable(kName), " a b=c ");
+}
+
 TEST_F(Config, every_variable_is_listed_with_unit_and_meaning) {
   EXPECT_GE(variables().size(), 2u);
   for (const Variable& variable : variables()) {
     EXPECT_EQ(std::string(variable.name).substr(0, 3), "ZC_");
+    EXPECT_STRNE(variable.unit, "");
     EXPECT_STRNE(variable.meaning, "");
+  }
+}
+
+TEST_F(Config, variables_are_listed_once_and_in_order) {
+  std::string last;
+  for (const Variable& variable : variables()) {
+    EXPECT_LT(last, variable.name);
+    last = variable.name;
+  }
+}
+
+TEST_F(Config, what_launchers_and_processes_need_is_listed) {
+  for (const char* name : {"ZC_RANK", "ZC_RANKS", "ZC_LOCAL_RANK", "ZC_LOCAL_RANKS", "ZC_JOB", "ZC_SHM_BYTES",
+                           "ZC_INIT_DEADLINE_MS", "ZC_COPY"}) {
+    const bool listed = std::any_of(variables().begin(), variables().end(),
+                                    [&](const Variable& variable) { return std::string(variable.name) == name; });
+    EXPECT_TRUE(listed) << name;
   }
 }
 
