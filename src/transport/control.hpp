@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/wait.hpp"
+#include "transport/flight.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -14,11 +15,12 @@
 
 namespace zerocomm::transport {
 
-// Where a rank's buffer is. Segment 0 is the rank's own address space and the offset an address in it; other numbers
-// are shared segments.
+// Where a rank's buffer is. Segment 0 is the rank's own address space and the offset an address in it; segment 1 is the
+// memory that all ranks share.
 struct BufferRef {
   std::uint64_t segment = 0;
   std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
 };
 
 // What a rank says about the call it is in. Compared between all ranks before any byte moves.
@@ -46,38 +48,80 @@ struct alignas(128) PostSlot {
   std::uint64_t failed_bytes = 0;  // memory that this rank wanted for the call and did not get
 };
 
+// Whether a rank is there, for ranks that are processes. `word` is a robust futex of the keeper thread of the rank's
+// process: it holds that thread's id, and the kernel marks it when the thread ends, however it ends.
+struct alignas(64) Liveness {
+  void* robust_next = nullptr;  // the kernel's list of the owner's robust futexes; means something to the owner alone
+  std::atomic<std::uint32_t> word{0};
+  std::atomic<std::uint32_t> left{0};    // 1: the rank has destroyed its communicator
+  std::atomic<std::int64_t> beat_ns{0};  // when the keeper last ran
+  std::int32_t pid = 0;
+};
+
+// Whether processes can read each other's own memory (process_vm_readv). `token` lies at `address` in the rank's own
+// memory: whoever reads it there has proof.
+struct PrivateRead {
+  std::uint64_t address = 0;
+  std::uint64_t token = 0;
+  std::atomic<std::uint32_t> verdict{0};  // of this rank about all others: 0 not yet, then a ReadVerdict
+  std::int32_t failed_rank = -1;
+  std::int32_t failed_errno = 0;
+};
+enum ReadVerdict : std::uint32_t { kCanRead = 1, kCannotRead = 2, kMayNotRead = 3 };
+
+// The first error as one rank tells it. Written by its rank alone, before it is made the communicator's.
+struct ErrorRecord {
+  std::int32_t status = 0;
+  char text[1020] = {};
+};
+
+// A segment that a rank lays out for the others to find. Segments of one call have keys that differ in the last bit.
+struct Offer {
+  std::atomic<std::uint64_t> key{0};  // plus 1
+  std::uint64_t header_offset = 0;    // of the allocation, 0 for memory that the library does not keep
+  BufferRef memory;
+  std::uint64_t adopted = 0;  // 1: memory of a descriptor that the owner hands out, at this place in it
+  std::uint64_t file_offset_bytes = 0;
+};
+
 struct alignas(128) RankBlock {
   PostSlot slots[2];
   alignas(128) std::atomic<std::uint64_t> brief{0};  // the last call posted, in short: for error texts of others
   std::atomic<std::uint64_t> finished{0};            // calls whose data phase this rank has left
+  std::atomic<std::uint64_t> filled{0};              // rounds of staging that this rank has filled
+  std::atomic<std::uint64_t> drained{0};             // and read
   std::atomic<std::uint32_t> busy{0};                // readers of other ranks' buffers on this rank at this moment
   std::atomic<std::uint32_t> detached{0};
   alignas(128) Bell bell;
-};
-
-// The first error, once for all ranks. `state` 0: none, 1: being written, 2: stands.
-struct ErrorRecord {
-  std::atomic<std::uint32_t> state{0};
-  std::int32_t status = 0;
-  std::int32_t rank = -1;  // who recorded it
-  char text[1024] = {};
+  Liveness liveness;
+  PrivateRead private_read;
+  Offer offers[2];
+  ErrorRecord error;
 };
 
 struct alignas(128) ControlHeader {
   static constexpr std::uint64_t kMagic = 0x5a65726f436f6d6dULL;  // "ZeroComm"
   std::uint64_t magic = kMagic;
   std::int32_t ranks = 0;
-  ErrorRecord error;
+  // Who recorded the first error: 0 nobody, else the rank plus 1; with kAborted it called abort and there is no record.
+  // Any rank writes it, once: it is complete with one store, so that nobody can die halfway.
+  std::atomic<std::uint32_t> first_error{0};
+  static constexpr std::uint32_t kAborted = 1U << 31;
+  std::uint64_t secret[2] = {};  // names what ranks say to each other outside this segment
+  // For memory that ranks share; any rank writes them.
+  std::atomic<std::uint64_t> next_offset{0};
+  std::atomic<std::uint64_t> wanted_bytes{0};  // being taken at this moment
 };
 
-// A view of the segment: the header, then one block per rank.
+// A view of the segment: the header, then one block per rank, then one flight ring per rank.
 class Control {
  public:
-  static std::size_t bytes(std::int32_t ranks) {
-    return sizeof(ControlHeader) + static_cast<std::size_t>(ranks) * sizeof(RankBlock);
+  static constexpr std::size_t bytes(std::int32_t ranks) {
+    return sizeof(ControlHeader) + static_cast<std::size_t>(ranks) * (sizeof(RankBlock) + sizeof(FlightRing));
   }
   // Builds a new segment in zeroed memory that is aligned to 128 bytes.
   static Control build(std::byte* memory, std::int32_t ranks);
+  Control() = default;
   explicit Control(std::byte* memory) : memory_(memory) {}
 
   ControlHeader& header() const { return *reinterpret_cast<ControlHeader*>(memory_); }
@@ -85,12 +129,17 @@ class Control {
     return *reinterpret_cast<RankBlock*>(memory_ + sizeof(ControlHeader) +
                                          static_cast<std::size_t>(index) * sizeof(RankBlock));
   }
+  FlightRing& flight(std::int32_t index) const {
+    return *reinterpret_cast<FlightRing*>(memory_ + sizeof(ControlHeader) +
+                                          static_cast<std::size_t>(ranks()) * sizeof(RankBlock) +
+                                          static_cast<std::size_t>(index) * sizeof(FlightRing));
+  }
   std::int32_t ranks() const { return header().ranks; }
 
   void ring_all() const noexcept;
 
  private:
-  std::byte* memory_;
+  std::byte* memory_ = nullptr;
 };
 
 }  // namespace zerocomm::transport

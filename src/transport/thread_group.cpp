@@ -15,8 +15,17 @@ zc_link ThreadGroup::link(std::int32_t from, std::int32_t to) const {
   return node[static_cast<std::size_t>(from)] == node[static_cast<std::size_t>(to)] ? ZC_LINK_THREAD : ZC_LINK_NETWORK;
 }
 
-void* ThreadGroup::reach(std::int32_t /*rank*/, const BufferRef& buffer) const {
-  ZC_ASSERT(buffer.segment == 0);  // threads share one address space
+std::shared_ptr<Segment> ThreadGroup::allocate(std::int32_t /*rank*/, std::size_t bytes, const char* purpose) {
+  auto pages = std::make_shared<Pages>(bytes, purpose);
+  std::byte* const address = pages->address();
+  return std::make_shared<Segment>(Segment{std::move(pages), address, bytes, false, 0});
+}
+
+BufferRef ThreadGroup::refer(const void* address, std::size_t bytes) const noexcept {
+  return {0, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address)), bytes};
+}
+
+void* ThreadGroup::reach(std::int32_t /*rank*/, const BufferRef& buffer) const noexcept {
   // An offset in segment 0 is an address of this process.
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(buffer.offset));
@@ -27,7 +36,7 @@ void ThreadGroup::offer(std::uint64_t key, std::int32_t rank, std::shared_ptr<Se
   offered_[{key, rank}] = std::move(segment);
 }
 
-std::shared_ptr<Segment> ThreadGroup::find(std::uint64_t key, std::int32_t rank) const {
+std::shared_ptr<Segment> ThreadGroup::find(std::uint64_t key, std::int32_t rank) {
   const std::lock_guard lock(mutex_);
   const auto found = offered_.find({key, rank});
   return found == offered_.end() ? nullptr : found->second;

@@ -1,47 +1,44 @@
-// Ranks that are threads of one process: one control segment, and a directory of the segments that ranks bring.
-//
-// Everything is reachable by address here. Code above asks reach() for every address of another rank all the same, so
-// that ranks in other processes add a mapping and change nothing else.
+// Ranks that are threads of one process: everything is reachable by address.
 #pragma once
 
 #include "base/memory.hpp"
-#include "topo/topology.hpp"
-#include "transport/control.hpp"
+#include "transport/group.hpp"
 
-#include <zerocomm/comm.h>
-
+#include <cerrno>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <utility>
 
 namespace zerocomm::transport {
 
-// Memory of one rank that others may reach, freed with its last user. `pages` is empty for memory that the caller
-// keeps.
-struct Segment {
-  std::shared_ptr<Pages> pages;
-  std::byte* address = nullptr;
-  std::size_t bytes = 0;
-};
-
-class ThreadGroup {
+class ThreadGroup final : public Group {
  public:
   explicit ThreadGroup(topo::Topology topology);
 
-  const Control& control() const { return control_; }
-  const topo::Topology& topology() const { return topology_; }
-  std::size_t control_bytes() const { return pages_.bytes(); }
+  const Control& control() const override { return control_; }
+  const topo::Topology& topology() const override { return topology_; }
+  const char* name() const override { return "threads"; }
+  zc_link link(std::int32_t from, std::int32_t to) const override;
+  std::size_t control_bytes(std::int32_t rank) const override { return rank == 0 ? pages_.bytes() : 0; }
 
-  zc_link link(std::int32_t from, std::int32_t to) const;
+  std::shared_ptr<Segment> allocate(std::int32_t rank, std::size_t bytes, const char* purpose) override;
+  BufferRef refer(const void* address, std::size_t bytes) const noexcept override;
+  void* reach(std::int32_t rank, const BufferRef& buffer) const noexcept override;
+  bool exchanges_descriptors() const noexcept override { return false; }
+  bool is_shared(const BufferRef& /*buffer*/) const noexcept override { return true; }
 
-  // Address at which this process sees a buffer of `rank`.
-  void* reach(std::int32_t rank, const BufferRef& buffer) const;
+  void offer(std::uint64_t key, std::int32_t rank, std::shared_ptr<Segment> segment) override;
+  std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
+  void withdraw(std::uint64_t key, std::int32_t rank) override;
 
-  // Lay a segment out for others to find under (key, rank); find it; take it back from the directory.
-  void offer(std::uint64_t key, std::int32_t rank, std::shared_ptr<Segment> segment);
-  std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) const;
-  void withdraw(std::uint64_t key, std::int32_t rank);
+  std::byte* staging(std::int32_t /*rank*/, std::size_t /*half*/) const noexcept override { return nullptr; }
+  std::size_t staging_half_bytes() const noexcept override { return 0; }
+  bool can_read_private() const noexcept override { return false; }  // nothing is private
+  int read_private(std::int32_t, const BufferRef&, std::size_t, void*, std::size_t) const noexcept override {
+    return ENOTSUP;
+  }
+  bool has_died(std::int32_t /*rank*/) const noexcept override { return false; }
+  std::int64_t silent_ns(std::int32_t /*rank*/) const noexcept override { return 0; }
 
  private:
   topo::Topology topology_;
