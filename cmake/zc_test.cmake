@@ -30,12 +30,13 @@ function(zc_test_timeout result kind wanted)
 endfunction()
 
 # zc_add_test(<name> KIND unit|property|conformance|golden|example SOURCES <file>... [LINK <target>...] [RAPIDCHECK]
-#             [SERIAL] [TIMEOUT <seconds>] [LABELS <label>...])
+#             [SERIAL] [TRANSPORTS] [TIMEOUT <seconds>] [LABELS <label>...])
 #
-# A GoogleTest program <kind>_<folder>_<name>, one ctest per TEST. SERIAL: it measures time or processor use, so it runs
+# A GoogleTest program <kind>_<folder>_<name>, one ctest per TEST. TRANSPORTS: each runs a second time, as
+# <kind>.<folder>_shm.<Suite>.<test>, with its ranks on the transport of processes. SERIAL: it measures time or processor use, so it runs
 # alone. Do not link a layer and zerocomm::zerocomm into one program: it would hold two copies of the same code.
 function(zc_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "RAPIDCHECK;SERIAL" "KIND;TIMEOUT" "SOURCES;LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "RAPIDCHECK;SERIAL;TRANSPORTS" "KIND;TIMEOUT" "SOURCES;LINK;LABELS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "zc_add_test(${name}): SOURCES missing, or unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,15 +57,27 @@ function(zc_add_test name)
     add_dependencies(${target} zc)
   endif()
   zc_set_warnings(${target})
+  zc_discover_tests(${target} ${target}_TESTS ${arg_KIND}.${folder}. ${seconds} ${arg_SERIAL} "${arg_KIND};${arg_LABELS}"
+                    "ZC_POISON=1")
+  if(arg_TRANSPORTS)
+    zc_discover_tests(${target} ${target}_shm_TESTS ${arg_KIND}.${folder}_shm. ${seconds} ${arg_SERIAL}
+                      "${arg_KIND};${arg_LABELS}" "ZC_POISON=1;ZC_TEST_SHARED_MEMORY=1")
+  endif()
+endfunction()
+
+# One ctest per TEST of a program, listed in the variable `tests`. The properties that gtest_discover_tests passes on cannot
+# hold lists, so labels and environment follow in a script of their own.
+function(zc_discover_tests target tests prefix seconds serial labels environment)
   gtest_discover_tests(${target}
-    TEST_PREFIX ${arg_KIND}.${folder}.
+    TEST_PREFIX ${prefix}
+    TEST_LIST ${tests}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     NO_PRETTY_VALUES
-    PROPERTIES TIMEOUT ${seconds} RUN_SERIAL ${arg_SERIAL} ENVIRONMENT ZC_POISON=1)
-  # The properties above cannot hold a list, so the labels follow in a script of their own.
-  set(script ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
-  file(WRITE ${script} "set_tests_properties(\${${target}_TESTS} PROPERTIES LABELS \"${arg_KIND};${arg_LABELS}\")\n")
+    PROPERTIES TIMEOUT ${seconds} RUN_SERIAL ${serial})
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${tests}.cmake)
+  file(WRITE ${script}
+       "set_tests_properties(\${${tests}} PROPERTIES LABELS \"${labels}\" ENVIRONMENT \"${environment}\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()
 

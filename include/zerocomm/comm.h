@@ -16,6 +16,15 @@ ZC_BEGIN_DECLS
 /** One rank's handle on a group of ranks. */
 typedef struct zc_comm zc_comm;
 
+/** What the processes of one communicator share and nobody else knows. Plain bytes: one process makes it, and the program sends
+ *  it to the others as it likes. */
+typedef struct zc_unique_id {
+  char text[128];
+} zc_unique_id;
+
+/** Make a fresh id. Errors: SYSTEM. Threads: any. */
+ZC_API ZC_NODISCARD zc_status zc_unique_id_create(zc_unique_id *id);
+
 /** Options of a communicator. Zero in a member means its default. */
 typedef struct zc_comm_config {
   size_t struct_size;
@@ -24,7 +33,30 @@ typedef struct zc_comm_config {
                              negative value, here and in all options */
   int64_t spin_ns; /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
   const char *topology; /**< which ranks share a node, as "a:0-3 b:4-7"; default: all on one node */
+  /* Of zc_comm_create alone. */
+  int32_t ranks; /**< number of ranks; default: what the launcher says */
+  int32_t rank;  /**< this process's rank, where `ranks` is set */
+  const zc_unique_id
+      *id; /**< what the ranks share; default: the launcher's job. One id serves any number of communicators in turn */
+  int64_t init_deadline_ns; /**< longest wait for all ranks to come; default ZC_INIT_DEADLINE_MS, else 60 s */
 } zc_comm_config;
+
+/**
+ * Make a communicator whose ranks are processes of this host, one rank in this process. Collective.
+ *
+ * Who this rank is comes from `ranks`, `rank` and `id` of the config, else from the variables of zc run, torchrun, Open MPI
+ * or Hydra. Calls in one process for one job are matched by their order.
+ *
+ * Errors     All ranks that are there get the same: TIMEOUT names the ranks that did not come; PEER_LOST a rank that ended
+ *            meanwhile; MISMATCH ranks that disagree about the number of ranks or the topology, or one rank twice;
+ *            UNSUPPORTED ranks on several hosts. ARGUMENT: no launcher found, or two that disagree. NO_MEMORY. SYSTEM.
+ * Threads    Any; threads of one process may be ranks too.
+ * Memory     Shared memory without a name, taken when it is used; 512 KiB of staging a rank, 64 KiB of flight records.
+ *            ZC_SHM_BYTES is the extent of address space it may grow to.
+ * Result     *comm, once all ranks have theirs. From then on the end of a process without zc_comm_destroy is PEER_LOST
+ *            for all others.
+ */
+ZC_API ZC_NODISCARD zc_status zc_comm_create(const zc_comm_config *config, zc_comm **comm);
 
 /**
  * Make a communicator whose ranks are threads of this process.
@@ -32,7 +64,7 @@ typedef struct zc_comm_config {
  * Shape      comms: room for `ranks` handles; handle r is rank r's. Each is then used by one thread at a time.
  * Errors     ARGUMENT: ranks not in 1..1024, topology text wrong (the text says where). NO_MEMORY.
  * Threads    Any one thread makes all the handles; no rank needs to take part.
- * Memory     One control segment of about half a KiB a rank.
+ * Memory     One control segment of about 70 KiB a rank, of which 64 are flight records.
  */
 ZC_API ZC_NODISCARD zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config *config, zc_comm **comms);
 
@@ -63,8 +95,8 @@ ZC_API zc_status zc_comm_status(const zc_comm *comm);
 /**
  * Kill the communicator: every rank's present or next call returns ABORTED, naming this rank.
  *
- * Local and O(ranks). Later errors do not replace the first.
- * Threads    Always safe.
+ * Local: a few stores and a wake per rank. Later errors do not replace the first.
+ * Threads    Always safe, also in a signal handler.
  */
 ZC_API zc_status zc_comm_abort(zc_comm *comm);
 
@@ -74,11 +106,37 @@ typedef struct zc_comm_info {
   int32_t ranks, rank, nodes;
   int64_t deadline_ns;
   int64_t spin_ns;
-  int32_t reproducible;  /**< results do not depend on schedule, bucket, partition */
-  const char *transport; /**< "threads" */
-  const char *schedule;  /**< of the reductions: "direct" */
+  int32_t reproducible;     /**< results do not depend on schedule, bucket, partition */
+  const char *transport;    /**< "threads" or "shared memory" */
+  const char *schedule;     /**< of the reductions: "direct" */
+  const char *private_copy; /**< how a rank gets at large buffers that it cannot map, when they are only copied: "none
+                                 needed", "process_vm_readv", or "staging" and why. Stays as long as the communicator */
 } zc_comm_info;
 ZC_API zc_status zc_comm_get_info(const zc_comm *comm, zc_comm_info *info);
+
+/** One entry of the flight recorder. */
+typedef struct zc_flight_record {
+  size_t struct_size;
+  uint64_t number;  /**< counts all records of the rank, from 1 */
+  int64_t begin_ns; /**< monotonic time */
+  int64_t end_ns;   /**< 0: not ended */
+  zc_status status; /**< with which it ended */
+  uint64_t value;   /**< number of the call, or the value of a note */
+  char what[128];   /**< "zc_all_reduce(count 5, f32, sum)", or the label of a note */
+} zc_flight_record;
+
+/**
+ * Read what a rank did: `back` 0 is its youngest record, 1 the one before. The last 1024 are kept, in memory that outlives the
+ * rank's process.
+ *
+ * Errors     AGAIN: there is none so far back, or it is being written at this moment.
+ * Threads    Always safe; also on a communicator that has failed.
+ */
+ZC_API zc_status zc_comm_flight(const zc_comm *comm, int32_t rank, uint64_t back, zc_flight_record *record);
+
+/** Put a note into this rank's flight recorder: what it is about to do. The first 16 characters of the label count. Error texts
+ *  of others quote it if this rank ends. Threads: always safe. */
+ZC_API zc_status zc_comm_note(zc_comm *comm, const char *label, uint64_t value);
 
 /** What carries bytes from one rank to another. */
 typedef enum zc_link {

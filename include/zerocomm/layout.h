@@ -4,10 +4,11 @@
  * A *tensor* is a named run of elements. A *use* is one appearance of a tensor (or of a slice of it)
  * in the order in which a forward pass touches parameters. A *unit* is the list of uses that is
  * fetched and released together (a layer). Tensors of equal storage dtype, gradient dtypes,
- * trainability and group share a *buffer*. Each unit's part of a buffer, its *block*, is padded and
- * cut into one equal *shard* per rank; a rank's shards of all units lie end to end, so that every rank
- * has one contiguous shard per buffer. Trainable uses are grouped into *buckets*, in reverse order of
- * use, for the reduction of gradients.
+ * trainability and group share a *buffer*. A unit's part of a buffer is its *block*. Under per-unit
+ * placement each block is padded and cut into one equal part per rank, and a rank's parts of all units
+ * lie end to end; under flat placement the blocks lie end to end and the whole buffer is cut once. Under
+ * both every rank has one contiguous *shard* per buffer. Trainable uses are grouped into *buckets*, in
+ * reverse order of use, for the reduction of gradients.
  *
  * A layout is a pure value: it depends on its arguments alone, equals itself on every rank, holds no
  * tensor data, and never changes. It alone knows about padding; everything the caller sees is a
@@ -33,11 +34,12 @@ typedef enum zc_stage {
   ZC_STAGE_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_stage;
 
-/** How units are cut over ranks. */
+/** How buffers are cut over ranks. */
 typedef enum zc_placement {
   ZC_PLACEMENT_DEFAULT = 0,            /**< per unit */
   ZC_PLACEMENT_PER_UNIT = 1,           /**< every unit is cut over all ranks: a fetch uses every rank's link */
-  ZC_PLACEMENT_FLAT = 2,               /**< one cut over the whole flat buffer (UNSUPPORTED on thread ranks) */
+  ZC_PLACEMENT_FLAT = 2,               /**< one cut over the whole buffer: in the shards of all ranks laid end to end,
+                                            each unit is contiguous too, and belongs to one rank or to several */
   ZC_PLACEMENT_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_placement;
 
@@ -86,8 +88,8 @@ typedef struct zc_layout_config {
  *
  * Errors     ARGUMENT (the text names the tensor): duplicate or empty name, unknown dtype, tie to a later,
  *            tied or unlike tensor, use outside its tensor, uses that do not cover a tensor exactly once,
- *            ranks < 1, stage not set, alignment not a power of two. UNSUPPORTED: flat placement; a trainable
- *            tensor that is not f32, f16 or bf16. OVERFLOW: sizes beyond 64 bits.
+ *            ranks < 1, stage not set, alignment not a power of two. UNSUPPORTED: a trainable tensor that is
+ *            not f32, f16 or bf16. OVERFLOW: sizes beyond 64 bits.
  * Threads    Any. Keeps no pointer of the caller.
  * Cost       O(tensors + uses + pieces).
  */
@@ -107,9 +109,10 @@ typedef struct zc_layout_info {
   size_t stored_count;       /**< elements of all untied tensors */
   size_t trainable_count;    /**< of those, elements that are trained */
   size_t stored_bytes;       /**< bytes of all untied tensors, without padding */
-  size_t padded_bytes;       /**< bytes of all blocks, with padding */
+  size_t padded_bytes;       /**< bytes of the shards of all ranks, with padding */
   size_t largest_unit_bytes; /**< bytes that the largest unit needs when gathered */
   size_t largest_bucket_bytes;
+  zc_placement placement; /**< never the default's zero: PER_UNIT or FLAT */
 } zc_layout_info;
 ZC_API zc_status zc_layout_get_info(const zc_layout *layout, zc_layout_info *info);
 
@@ -118,7 +121,8 @@ typedef struct zc_unit_info {
   size_t struct_size;
   const char *name;
   size_t use_count;      /**< uses of the unit, in order; see zc_layout_unit_use */
-  size_t gathered_bytes; /**< memory of the unit when gathered, alignment included */
+  size_t gathered_bytes; /**< memory of the unit when gathered, alignment included; per unit also the padding of
+                            its blocks, which flat placement has not */
   int32_t persistent;    /**< stays gathered in stage 3 */
 } zc_unit_info;
 ZC_API zc_status zc_layout_get_unit(const zc_layout *layout, size_t unit, zc_unit_info *info);
@@ -138,10 +142,13 @@ typedef struct zc_use_info {
   size_t tensor;        /**< the tensor that was listed */
   size_t stored_tensor; /**< the tensor that owns the storage: another one for a tie */
   size_t unit;
-  size_t position;   /**< place among the uses of the unit */
-  size_t buffer;     /**< of the storage */
-  int64_t bucket;    /**< of the storage's gradient; ZC_NONE if frozen or empty */
-  zc_span in_tensor; /**< slice of the tensor */
+  size_t position;     /**< place among the uses of the unit */
+  size_t buffer;       /**< of the storage */
+  int64_t bucket;      /**< of the storage's gradient; ZC_NONE if frozen or empty */
+  zc_span in_tensor;   /**< slice of the tensor */
+  int64_t flat_offset; /**< flat placement: where the first element of the storage lies in the ranks' shards of the
+                            buffer laid end to end (rank r's begins at r * shard_count), all others behind it;
+                            ZC_NONE if empty, or per unit */
 } zc_use_info;
 ZC_API zc_status zc_layout_get_use(const zc_layout *layout, size_t use, zc_use_info *info);
 
@@ -208,9 +215,10 @@ ZC_API zc_status zc_layout_print(const zc_layout *layout, zc_text_form form, cha
  * Cut one unit: copy what `rank` owns of it into the rank's shards.
  *
  * Shape      full[i]: the elements of the unit's use i (ignored for ties, may be NULL when nothing of it is
- *            owned); shards[b]: the whole shard of buffer b (NULL for buffers that the unit does not touch).
+ *            owned); shards[b]: the whole shard of buffer b (may be NULL when the rank owns nothing of the unit
+ *            in it, not even padding).
  * In place   No: full and shards must not overlap.
- * Padding    Zero-filled.
+ * Padding    Zero-filled: once all units are cut, the whole shard is written.
  * Errors     ARGUMENT: rank, unit or a needed pointer is wrong; nothing was written.
  * Threads    Any; pure.
  */

@@ -17,10 +17,18 @@ typedef struct zc_window zc_window;
 /** What this rank brings. Zero in a member means its default. */
 typedef struct zc_window_config {
   size_t struct_size;
-  size_t bytes;      /**< of this rank; may differ between ranks and be 0 */
-  void *memory;      /**< `bytes` bytes that stay until every rank has destroyed its window, on thread ranks any memory;
-                          default: the library allocates them, zeroed, and frees them with the last user */
-  size_t word_count; /**< words of every rank, equal on all; default 1 */
+  size_t bytes; /**< of this rank; may differ between ranks and be 0 */
+  void *memory; /**< `bytes` bytes that stay until every rank has destroyed its window: of thread ranks any memory, of
+                          processes memory of zc_mem_alloc; default: the library allocates them, zeroed, and frees
+                          them with the last user */
+  size_t word_count;  /**< words of every rank, equal on all; default 1 */
+  int32_t contiguous; /**< non-zero, on all ranks: the parts of all ranks lie end to end, in rank order, in one mapping;
+                           the library allocates them */
+  const int32_t
+      *descriptor; /**< instead of `memory`: a memfd of the caller, sealed with F_SEAL_SHRINK, of which the window is
+                                  the `bytes` bytes at descriptor_offset_bytes; every rank maps them. The caller may
+                                  close it afterwards */
+  uint64_t descriptor_offset_bytes;
 } zc_window_config;
 
 /**

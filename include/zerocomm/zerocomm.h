@@ -7,6 +7,7 @@
 #include <zerocomm/coll.h>
 #include <zerocomm/comm.h>
 #include <zerocomm/estimate.h>
+#include <zerocomm/info.h>
 #include <zerocomm/layout.h>
 #include <zerocomm/mem.h>
 #include <zerocomm/norm.h>

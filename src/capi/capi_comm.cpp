@@ -1,8 +1,7 @@
 // comm.h and mem.h: communicators, waits, progress, memory.
-#include "base/config.hpp"
 #include "base/float_env.hpp"
-#include "base/log.hpp"
 #include "capi/guard.hpp"
+#include "comm/call.hpp"
 #include "comm/comm.hpp"
 #include "comm/progress.hpp"
 #include "device/convert.hpp"
@@ -10,7 +9,8 @@
 
 #include <zerocomm/mem.h>
 
-#include <vector>
+#include <cstdio>
+#include <cstring>
 
 namespace {
 
@@ -18,25 +18,6 @@ using namespace zerocomm;
 using capi::guard;
 using capi::read_struct;
 using capi::write_struct;
-
-constexpr std::int64_t kDefaultDeadlineNs = 600'000'000'000;
-constexpr std::int32_t kMostRanks = 1024;
-
-comm::Settings make_settings(const zc_comm_config& config, std::int32_t ranks) {
-  comm::Settings settings;
-  settings.deadline_ns = capi::check_deadline(config.deadline_ns);
-  if (settings.deadline_ns == 0) {
-    const auto milliseconds = integer_variable("ZC_DEADLINE_MS", 1, 1'000'000'000);
-    settings.deadline_ns = milliseconds ? *milliseconds * 1'000'000 : kDefaultDeadlineNs;
-  }
-  settings.spin_ns = config.spin_ns;
-  if (settings.spin_ns == 0) {
-    const auto nanoseconds = integer_variable("ZC_SPIN_NS", 0, 1'000'000'000);
-    settings.spin_ns = nanoseconds ? *nanoseconds : default_spin_ns(ranks, usable_cores());
-  }
-  if (settings.spin_ns < 0) settings.spin_ns = 0;
-  return settings;
-}
 
 const zc_comm& checked(const zc_comm* comm) {
   ZC_REQUIRE(comm != nullptr, ZC_ARGUMENT, "the communicator is NULL");
@@ -51,28 +32,6 @@ zc_status put(Value* to, Value value, const char* name) {
 }
 
 }  // namespace
-
-zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config* config, zc_comm** comms) {
-  return guard([&] {
-    ZC_REQUIRE(ranks >= 1 && ranks <= kMostRanks, ZC_ARGUMENT, "%d ranks: a communicator has 1 to %d", ranks,
-               kMostRanks);
-    ZC_REQUIRE(comms != nullptr, ZC_ARGUMENT, "comms is NULL");
-    const zc_comm_config mine = read_struct(config, "zc_comm_config");
-    const comm::Settings settings = make_settings(mine, ranks);
-    auto group = std::make_shared<transport::ThreadGroup>(mine.topology ? topo::parse_topology(mine.topology, ranks)
-                                                                        : topo::one_node(ranks));
-    std::vector<std::shared_ptr<zc_comm>> made;
-    made.reserve(static_cast<std::size_t>(ranks));
-    for (std::int32_t rank = 0; rank < ranks; ++rank) made.push_back(std::make_shared<zc_comm>(group, rank, settings));
-    for (std::int32_t rank = 0; rank < ranks; ++rank) {
-      comms[rank] = made[static_cast<std::size_t>(rank)].get();
-      comms[rank]->handle = std::move(made[static_cast<std::size_t>(rank)]);
-    }
-    log(ZC_LOG_INFO, "communicator of %d thread ranks, deadline %lld ms, spin %lld ns", ranks,
-        static_cast<long long>(settings.deadline_ns / 1'000'000), static_cast<long long>(settings.spin_ns));
-    return ZC_OK;
-  });
-}
 
 zc_status zc_comm_destroy(zc_comm* comm) {
   if (comm == nullptr) return ZC_OK;
@@ -108,7 +67,7 @@ zc_status zc_comm_status(const zc_comm* comm) {
 zc_status zc_comm_abort(zc_comm* comm) {
   return guard([&]() -> zc_status {
     ZC_TRY(checked(comm).check_process());
-    comm->record_first_error(ZC_ABORTED, format("rank %d called zc_comm_abort", comm->rank()).c_str());
+    comm->abort();
     return ZC_OK;
   });
 }
@@ -122,9 +81,44 @@ zc_status zc_comm_get_info(const zc_comm* comm, zc_comm_info* info) {
     mine.deadline_ns = comm->settings().deadline_ns;
     mine.spin_ns = comm->settings().spin_ns;
     mine.reproducible = 1;
-    mine.transport = "threads";
+    mine.transport = comm->group().name();
     mine.schedule = "direct";
+    mine.private_copy = comm->private_copy.c_str();
     write_struct(mine, info, "zc_comm_info");
+    return ZC_OK;
+  });
+}
+
+zc_status zc_comm_flight(const zc_comm* comm, int32_t rank, uint64_t back, zc_flight_record* record) {
+  return guard([&]() -> zc_status {
+    ZC_TRY(checked(comm).check_process());
+    ZC_REQUIRE(rank >= 0 && rank < comm->ranks(), ZC_ARGUMENT, "rank %d is not one from 0 to %d", rank,
+               comm->ranks() - 1);
+    const transport::FlightRing& ring = comm->control().flight(rank);
+    const std::uint64_t last = ring.last();
+    transport::FlightRecord found;
+    if (back >= last || back >= transport::kFlightRecords || !ring.read(last - back, &found))
+      return fail(ZC_AGAIN, "rank %d has no record %llu back", rank, static_cast<unsigned long long>(back));
+    zc_flight_record mine{};
+    mine.number = found.number;
+    mine.begin_ns = found.begin_ns;
+    mine.end_ns = found.end_ns;
+    mine.status = static_cast<zc_status>(found.status);
+    mine.value = found.call;
+    if (found.kind == 0)
+      std::memcpy(mine.what, found.label, sizeof found.label);
+    else
+      std::snprintf(mine.what, sizeof mine.what, "%s", comm::describe_brief(found.brief).c_str());
+    write_struct(mine, record, "zc_flight_record");
+    return ZC_OK;
+  });
+}
+
+zc_status zc_comm_note(zc_comm* comm, const char* label, uint64_t value) {
+  return guard([&]() -> zc_status {
+    ZC_TRY(checked(comm).check_process());
+    ZC_REQUIRE(label != nullptr, ZC_ARGUMENT, "label is NULL");
+    comm->note(label, value);
     return ZC_OK;
   });
 }
@@ -146,7 +140,7 @@ zc_status zc_comm_stats_reset(zc_comm* comm) {
 zc_status zc_comm_ledger(const zc_comm* comm, zc_ledger* ledger) {
   return guard([&] {
     zc_ledger mine{};
-    mine.control_bytes = checked(comm).word_bytes.load() + (comm->rank() == 0 ? comm->group().control_bytes() : 0);
+    mine.control_bytes = checked(comm).word_bytes.load() + comm->group().control_bytes(comm->rank());
     mine.window_bytes = comm->window_bytes.load();
     mine.memory_bytes = comm->memory_bytes.load();
     mine.total_bytes = mine.control_bytes + mine.window_bytes + mine.memory_bytes;
@@ -190,11 +184,11 @@ zc_status zc_mem_alloc(zc_comm* comm, size_t bytes, void** memory) {
   return guard([&]() -> zc_status {
     ZC_TRY(checked(comm).check_process());
     ZC_REQUIRE(memory != nullptr, ZC_ARGUMENT, "rank %d: memory is NULL", comm->rank());
-    auto pages = std::make_shared<Pages>(bytes == 0 ? 1 : bytes, "zc_mem_alloc");
-    void* address = pages->address();
+    auto segment = comm->group().allocate(comm->rank(), bytes == 0 ? 1 : bytes, "zc_mem_alloc");
+    void* address = segment->address;
     const std::lock_guard lock(comm->memory_mutex);
-    comm->memory_bytes.fetch_add(pages->bytes());
-    comm->memory.emplace(address, std::move(pages));
+    comm->memory_bytes.fetch_add(segment->bytes);
+    comm->memory.emplace(address, std::move(segment));
     *memory = address;
     return ZC_OK;
   });
@@ -208,7 +202,7 @@ zc_status zc_mem_free(zc_comm* comm, void* memory) {
     const auto found = comm->memory.find(memory);
     ZC_REQUIRE(found != comm->memory.end(), ZC_ARGUMENT, "rank %d: %p is not memory of zc_mem_alloc on this rank",
                comm->rank(), memory);
-    comm->memory_bytes.fetch_sub(found->second->bytes());
+    comm->memory_bytes.fetch_sub(found->second->bytes);
     comm->memory.erase(found);
     return ZC_OK;
   });

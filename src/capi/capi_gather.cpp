@@ -3,25 +3,22 @@
 #include "capi/handles_layout.hpp"
 #include "comm/collective.hpp"
 #include "comm/native.hpp"
+#include "shard/ownership.hpp"
 
 #include <zerocomm/layout.h>
 
-#include <algorithm>
 #include <vector>
 
 namespace {
 
 using namespace zerocomm;
 
-// How many elements of a use each rank owns. The cut runs through the block, so ranks own it in order.
+// How many elements of a use each rank owns. Ranks own them in rank order.
 std::vector<std::size_t> owned_counts(const shard::Layout& layout, const shard::Use& use) {
-  const shard::Block& block = layout.blocks[use.block];
   std::vector<std::size_t> counts;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(layout.ranks); ++rank) {
-    const std::size_t first = std::max(use.block_offset, rank * block.shard_count);
-    const std::size_t last = std::min(use.block_offset + use.in_tensor.count, (rank + 1) * block.shard_count);
-    counts.push_back(first < last ? last - first : 0);
-  }
+  counts.reserve(static_cast<std::size_t>(layout.ranks));
+  for (std::int32_t rank = 0; rank < layout.ranks; ++rank)
+    counts.push_back(shard::owned_in_use(layout.blocks[use.block], use, rank).count);
   return counts;
 }
 
@@ -58,9 +55,10 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
       ZC_REQUIRE(full != nullptr && full[use.position] != nullptr, ZC_ARGUMENT,
                  "rank %d: full[%zu] (tensor %s) is NULL", comm->rank(), use.position,
                  value.tensors[use.tensor].name.c_str());
-      const std::size_t buffer = value.blocks[use.block].buffer;
-      ZC_REQUIRE(shards != nullptr && shards[buffer] != nullptr, ZC_ARGUMENT, "rank %d: shards[%zu] is NULL",
-                 comm->rank(), buffer);
+      const shard::Block& block = value.blocks[use.block];
+      const bool owns = shard::owned_in_use(block, use, comm->rank()).count != 0;
+      ZC_REQUIRE(!owns || (shards != nullptr && shards[block.buffer] != nullptr), ZC_ARGUMENT,
+                 "rank %d: shards[%zu] is NULL", comm->rank(), block.buffer);
     }
     ZC_TRY(agree_on_unit(*comm, value, unit, theirs.deadline_ns));
     comm::Options mine;
@@ -72,13 +70,10 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
       const shard::Block& block = value.blocks[use.block];
       const zc_dtype dtype = value.buffers[block.buffer].dtype;
       const std::vector<std::size_t> counts = owned_counts(value, use);
-      const std::size_t own_first =
-          std::max(use.block_offset, static_cast<std::size_t>(comm->rank()) * block.shard_count);
-      const std::size_t shard_offset =
-          counts[static_cast<std::size_t>(comm->rank())] == 0
-              ? block.shard_offset
-              : block.shard_offset + own_first - static_cast<std::size_t>(comm->rank()) * block.shard_count;
-      const auto* send = static_cast<const std::byte*>(shards[block.buffer]) + shard_offset * zc_dtype_bytes(dtype);
+      const shard::OwnedRange owned = shard::owned_in_use(block, use, comm->rank());
+      const std::byte* send = nullptr;
+      if (owned.count != 0)
+        send = static_cast<const std::byte*>(shards[block.buffer]) + owned.shard_offset * zc_dtype_bytes(dtype);
       ZC_TRY(comm::all_gather(*comm, send, full[use.position], 0, counts.data(), dtype, mine));
     }
     return ZC_OK;

@@ -3,6 +3,7 @@
 #include "capi/handles_layout.hpp"
 #include "shard/layout_text.hpp"
 #include "shard/layout_totals.hpp"
+#include "shard/ownership.hpp"
 #include "shard/unit_partition.hpp"
 
 #include <memory>
@@ -96,6 +97,7 @@ zc_status zc_layout_get_info(const zc_layout* layout, zc_layout_info* info) {
     mine.padded_bytes = totals.padded_bytes;
     mine.largest_unit_bytes = totals.largest_unit_bytes;
     mine.largest_bucket_bytes = totals.largest_bucket_bytes;
+    mine.placement = value.placement;
     write_struct(mine, info, "zc_layout_info");
     return ZC_OK;
   });
@@ -158,6 +160,10 @@ zc_status zc_layout_get_use(const zc_layout* layout, size_t use, zc_use_info* in
     mine.buffer = value.blocks[found.block].buffer;
     mine.bucket = found.bucket == shard::kNoIndex ? ZC_NONE : static_cast<std::int64_t>(found.bucket);
     mine.in_tensor = found.in_tensor;
+    mine.flat_offset = ZC_NONE;
+    if (value.placement == ZC_PLACEMENT_FLAT && found.in_tensor.count > 0)
+      mine.flat_offset =
+          static_cast<std::int64_t>(shard::place_in_buffer(value.blocks[found.block], value.ranks, found.block_offset));
     write_struct(mine, info, "zc_use_info");
     return ZC_OK;
   });

@@ -48,13 +48,13 @@ zc_status zc_zero_load(zc_zero* zero, size_t unit, const void* const* full, zc_d
 }
 
 zc_status zc_zero_begin(zc_zero* zero, const char* pass, zc_phase phase) {
-  return guard([&] { return checked(zero).begin(pass, phase); });
+  return guard([&] { return checked(zero).noted("zero begin").begin(pass, phase); });
 }
 
 zc_status zc_zero_acquire(zc_zero* zero, size_t unit, const void** tensors, size_t tensor_capacity, void* stream) {
   return guard([&] {
     check_stream(stream);
-    return checked(zero).acquire(unit, tensors, tensor_capacity);
+    return checked(zero).noted("zero acquire", unit).acquire(unit, tensors, tensor_capacity);
   });
 }
 
@@ -72,12 +72,12 @@ zc_status zc_zero_prefetch(zc_zero* zero, size_t unit) {
 zc_status zc_zero_grad_ready(zc_zero* zero, size_t use, const void* gradient, void* stream) {
   return guard([&] {
     check_stream(stream);
-    return checked(zero).grad_ready(use, gradient);
+    return checked(zero).noted("zero grad_ready", use).grad_ready(use, gradient);
   });
 }
 
 zc_status zc_zero_grad_absent(zc_zero* zero, size_t use) {
-  return guard([&] { return checked(zero).grad_absent(use); });
+  return guard([&] { return checked(zero).noted("zero grad_absent", use).grad_absent(use); });
 }
 
 zc_status zc_zero_grad_buffer(zc_zero* zero, size_t use, void** gradient) {
@@ -85,11 +85,11 @@ zc_status zc_zero_grad_buffer(zc_zero* zero, size_t use, void** gradient) {
 }
 
 zc_status zc_zero_end(zc_zero* zero) {
-  return guard([&] { return checked(zero).end(); });
+  return guard([&] { return checked(zero).noted("zero end").end(); });
 }
 
 zc_status zc_zero_norm(zc_zero* zero, zc_norm* norm) {
-  return guard([&] { return checked(zero).norm(norm); });
+  return guard([&] { return checked(zero).noted("zero norm").norm(norm); });
 }
 
 zc_status zc_zero_scale(zc_zero* zero, double factor) {
@@ -97,7 +97,7 @@ zc_status zc_zero_scale(zc_zero* zero, double factor) {
 }
 
 zc_status zc_zero_update_begin(zc_zero* zero) {
-  return guard([&] { return checked(zero).update_begin(); });
+  return guard([&] { return checked(zero).noted("zero update").update_begin(); });
 }
 
 zc_status zc_zero_cast(zc_zero* zero) {
@@ -107,12 +107,12 @@ zc_status zc_zero_cast(zc_zero* zero) {
 zc_status zc_zero_publish(zc_zero* zero, void* stream) {
   return guard([&] {
     check_stream(stream);
-    return checked(zero).publish();
+    return checked(zero).noted("zero publish").publish();
   });
 }
 
 zc_status zc_zero_publish_unchanged(zc_zero* zero) {
-  return guard([&] { return checked(zero).publish_unchanged(); });
+  return guard([&] { return checked(zero).noted("zero unchanged").publish_unchanged(); });
 }
 
 zc_status zc_zero_pieces(const zc_zero* zero, const zc_zero_piece** pieces, size_t* piece_count, size_t* state_count) {

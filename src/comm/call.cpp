@@ -56,7 +56,8 @@ std::string describe(const transport::CallRecord& call) {
       text += format(", counts #%08llx", static_cast<unsigned long long>(call.counts_hash & 0xffffffff));
     if (call.in_place == 1) text += ", in place";
   } else if (row->collective == Collective::window_create) {
-    text += format("words %llu", static_cast<unsigned long long>(call.count));
+    text +=
+        format("words %llu%s", static_cast<unsigned long long>(call.count), call.in_place == 1 ? ", contiguous" : "");
   } else if (row->collective == Collective::gather_unit) {
     text += format("layout #%016llx, unit %llu", static_cast<unsigned long long>(call.counts_hash),
                    static_cast<unsigned long long>(call.count));

@@ -1,9 +1,14 @@
 #include "comm/collective.hpp"
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
+#include "comm/fault.hpp"
+#include "comm/staging.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 namespace zerocomm::comm {
 namespace {
@@ -34,19 +39,60 @@ class Reading {
   std::atomic<std::uint32_t>* busy_;
 };
 
-transport::BufferRef own_address(const void* pointer) {
-  return {0, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(pointer))};
-}
+// This call in the flight recorder, from its post to its return.
+class Flight {
+ public:
+  Flight(const Comm& comm, std::uint64_t sequence, const Collect& what) : ring_(&comm.flight()) {
+    transport::FlightRecord record;
+    record.begin_ns = now_ns();
+    record.kind = what.call.collective;
+    record.call = sequence;
+    record.brief = pack_brief(what.call);
+    number_ = ring_->begin(record);
+  }
+  zc_status end(zc_status status) {
+    ring_->finish(number_, status, now_ns());
+    return status;
+  }
+
+ private:
+  transport::FlightRing* ring_;
+  std::uint64_t number_;
+};
 
 void post(Comm& comm, std::uint64_t sequence, const Collect& what, std::uint64_t failed_bytes) noexcept {
   PostSlot& slot = comm.own_block().slots[sequence % 2];
   slot.call = what.call;
-  slot.send = own_address(what.send);
-  slot.recv = own_address(what.recv);
+  slot.send = comm.group().refer(what.send, what.send_bytes);
+  slot.recv = comm.group().refer(what.recv, what.recv_bytes);
   slot.failed_bytes = failed_bytes;
+  step("post");
   comm.own_block().brief.store(pack_brief(what.call));
   slot.sequence.store(sequence + 1);
+  step("posted");
   comm.control().ring_all();
+  step("rung");
+}
+
+// From here on a buffer is worth a system call per peer.
+constexpr std::uint64_t kLeastPrivateRead = std::uint64_t{128} << 10;
+
+// Whether data can move directly: a function of what all ranks posted, so all come to the same.
+bool is_direct(const Comm& comm, std::uint64_t sequence, const Collect& what) {
+  if (comm.ranks() == 1) return true;
+  std::uint64_t most_bytes = 0;
+  bool all_shared = true;
+  for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
+    const PostSlot& slot = comm.control().rank(rank).slots[sequence % 2];
+    const bool touches_send = what.touches == Touches::send_of_all || what.touches == Touches::both_of_all ||
+                              (what.touches == Touches::send_of_root && rank == what.call.root);
+    if (touches_send && !comm.group().is_shared(slot.send)) {
+      all_shared = false;
+      most_bytes = std::max(most_bytes, slot.send.bytes);
+    }
+    if (what.touches == Touches::both_of_all && !comm.group().is_shared(slot.recv)) return false;
+  }
+  return all_shared || (what.copies_alone && most_bytes >= kLeastPrivateRead && comm.group().can_read_private());
 }
 
 bool has_come(const Comm& comm, std::int32_t rank, std::uint64_t sequence) {
@@ -73,8 +119,10 @@ void blame_absent(const Comm& comm, std::uint64_t sequence, const Collect& what,
   }
   const auto& block = comm.control().rank(*culprit);
   const std::uint64_t brief = block.brief.load();
-  std::snprintf(text, capacity_bytes, "%s did not come to call %llu, %s; last call of rank %d: %s%s", ranks.c_str(),
-                static_cast<unsigned long long>(sequence), describe(what.call).c_str(), *culprit,
+  char who[48];
+  comm.describe_rank(*culprit, who, sizeof who);
+  std::snprintf(text, capacity_bytes, "%s did not come to call %llu, %s; last call of %s: %s%s", ranks.c_str(),
+                static_cast<unsigned long long>(sequence), describe(what.call).c_str(), who,
                 brief == 0 ? "none" : describe_brief(brief).c_str(),
                 block.detached.load() != 0 ? "; it has destroyed its communicator" : "");
 }
@@ -137,44 +185,101 @@ zc_status wait_for_readers_out(Comm& comm, std::uint64_t sequence, const Collect
   return comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true});
 }
 
+// Moves this rank's share directly and waits until all others have moved theirs.
+zc_status move_directly(Comm& comm, std::uint64_t sequence, const Collect& what,
+                        FunctionRef<zc_status(const Peers&)>& move) noexcept {
+  bool died = false;
+  zc_status moved = ZC_OK;
+  {
+    // Announced first, then checked: a rank that has returned an error sees us and waits, or we see its error.
+    const Reading reading(comm.own_block().busy);
+    died = comm.dead();
+    step("reading");
+    if (!died) moved = move(Peers(comm, sequence));
+    step("read");
+  }
+  if (moved != ZC_OK) {
+    comm.wait_for_readers();
+    return moved;
+  }
+  if (died) {
+    comm.wait_for_readers();  // they may read this rank's buffers still
+    return comm.check_alive();
+  }
+  comm.own_block().finished.store(sequence + 1);
+  step("finished");
+  comm.control().ring_all();
+  if (const zc_status status = wait_for_readers_out(comm, sequence, what); status != ZC_OK) {
+    comm.wait_for_readers();
+    return status;
+  }
+  return ZC_OK;
+}
+
+zc_status run_posted(Comm& comm, std::uint64_t sequence, const Collect& what,
+                     FunctionRef<zc_status(const Peers&)>* move) noexcept {
+  if (const zc_status status = wait_for_posts(comm, sequence, what); status != ZC_OK) {
+    comm.wait_for_readers();
+    return status;
+  }
+  comm.next_sequence = sequence + 1;
+  step("all posted");
+  ZC_TRY(agree(comm, sequence, what));
+  if (move != nullptr) {
+    if (is_direct(comm, sequence, what)) {
+      ZC_TRY(move_directly(comm, sequence, what, *move));
+    } else {
+      Staging staging(comm, what);
+      ZC_TRY((*what.staged)(staging));
+    }
+  }
+  // A call that has not returned when an error is recorded gets that error, also when its own share is done.
+  if (comm.dead()) {
+    comm.wait_for_readers();
+    return comm.check_alive();
+  }
+  Counters::add(comm.counters().collectives, 1);
+  Counters::add(comm.counters().logical_bytes[traffic_index(what.traffic)], what.logical_bytes);
+  return ZC_OK;
+}
+
 }  // namespace
 
-zc_status run_collective(Comm& comm, const Collect& what, FunctionRef<void(const Peers&)>* move) noexcept {
+zc_status Peers::copy_from(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
+                           zc_traffic traffic) const noexcept {
+  if (bytes == 0) return ZC_OK;
+  const transport::BufferRef& buffer = comm_->control().rank(rank).slots[slot_].send;
+  if (const void* there = comm_->group().reach(rank, buffer); there != nullptr) {
+    comm_->copy(destination, static_cast<const std::byte*>(there) + offset_bytes, bytes, rank, traffic);
+    return ZC_OK;
+  }
+  const int result = comm_->group().read_private(rank, buffer, offset_bytes, destination, bytes);
+  if (result == 0) {
+    comm_->count_moved(rank, bytes, traffic);
+    return ZC_OK;
+  }
+  // Most likely the rank has just died, and then the keeper's record is better than ours.
+  constexpr std::int64_t kPatienceNs = 100'000'000;
+  const Deadline patience = Deadline::after(kPatienceNs);
+  while (!comm_->dead() && patience.left_ns() > 0) std::this_thread::yield();
+  char text[256];
+  std::snprintf(text, sizeof text, "rank %d could not read %zu bytes out of the memory of rank %d: %s", comm_->rank(),
+                bytes, rank, std::strerror(result));
+  return comm_->record_first_error(ZC_TRANSPORT, text);
+}
+
+zc_status run_collective(Comm& comm, const Collect& what, FunctionRef<zc_status(const Peers&)>* move) noexcept {
   ZC_TRY(comm.check_alive());
   if (comm.in_collective.exchange(true))
     return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread",
                 comm.rank(), describe(what.call).c_str());
   const Occupied occupied(comm.in_collective);
   const std::uint64_t sequence = comm.next_sequence;
-  post(comm, sequence, what, what.prepare != nullptr ? (*what.prepare)(sequence) : 0);
-  if (const zc_status status = wait_for_posts(comm, sequence, what); status != ZC_OK) {
-    comm.wait_for_readers();
-    return status;
-  }
-  comm.next_sequence = sequence + 1;
-  ZC_TRY(agree(comm, sequence, what));
-  if (move != nullptr) {
-    bool died = false;
-    {
-      // Announced first, then checked: a rank that has returned an error sees us and waits, or we see its error.
-      const Reading reading(comm.own_block().busy);
-      died = comm.dead();
-      if (!died) (*move)(Peers(comm, sequence));
-    }
-    if (died) {
-      comm.wait_for_readers();  // they may read this rank's buffers still
-      return comm.check_alive();
-    }
-    comm.own_block().finished.store(sequence + 1);
-    comm.control().ring_all();
-    if (const zc_status status = wait_for_readers_out(comm, sequence, what); status != ZC_OK) {
-      comm.wait_for_readers();
-      return status;
-    }
-  }
-  Counters::add(comm.counters().collectives, 1);
-  Counters::add(comm.counters().logical_bytes[traffic_index(what.traffic)], what.logical_bytes);
-  return ZC_OK;
+  const std::uint64_t failed_bytes = what.prepare != nullptr ? (*what.prepare)(sequence) : 0;
+  Flight flight(comm, sequence, what);
+  step("begin");
+  post(comm, sequence, what, failed_bytes);
+  return flight.end(run_posted(comm, sequence, what, move));
 }
 
 }  // namespace zerocomm::comm

@@ -2,7 +2,11 @@
 
 #include "base/check.hpp"
 #include "base/fork.hpp"
+#include "comm/call.hpp"
+#include "comm/fault.hpp"
 #include "comm/progress.hpp"
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,18 +18,25 @@ namespace {
 
 // How often a sleeping call looks for work of other groups' engines, whose bells it does not hear.
 constexpr std::int64_t kForeignPollNs = 10'000'000;
+// Longest sleep: whoever sleeps longer than it asked for was stopped, and its deadline moves by that much.
+constexpr std::int64_t kSliceNs = 250'000'000;
+constexpr std::int64_t kStoppedNs = 100'000'000;
 constexpr int kSpinsPerLook = 64;
+// A process that does not run for that long is stopped, or nearly so.
+constexpr std::int64_t kSilentNs = 1'000'000'000;
+// Longest wait for readers that are alive and do not go on.
+constexpr std::int64_t kReadersNs = 1'000'000'000;
+
+double seconds(std::int64_t duration_ns) { return static_cast<double>(duration_ns) * 1e-9; }
 
 }  // namespace
 
-Comm::Comm(std::shared_ptr<transport::ThreadGroup> group, std::int32_t rank, const Settings& settings)
+Comm::Comm(std::shared_ptr<transport::Group> group, std::int32_t rank, const Settings& settings)
     : group_(std::move(group)),
       rank_(rank),
       ranks_(group_->control().ranks()),
       settings_(settings),
       fork_generation_(fork_generation()) {}
-
-bool Comm::dead() const noexcept { return control().header().error.state.load() == 2; }
 
 zc_status Comm::check_process() const noexcept {
   if (fork_generation() == fork_generation_) return ZC_OK;
@@ -34,34 +45,111 @@ zc_status Comm::check_process() const noexcept {
 
 zc_status Comm::check_alive() const noexcept {
   ZC_TRY(check_process());
-  if (!dead()) return ZC_OK;
-  const auto& error = control().header().error;
+  return dead() ? first_error() : ZC_OK;
+}
+
+// The record that stands, as this thread's last error.
+zc_status Comm::first_error() const noexcept {
+  const std::uint32_t first = control().header().first_error.load();
+  const auto rank = static_cast<std::int32_t>((first & ~transport::ControlHeader::kAborted) - 1);
+  if ((first & transport::ControlHeader::kAborted) != 0) {
+    char who[48];
+    describe_rank(rank, who, sizeof who);
+    return fail(ZC_ABORTED, "%s called zc_comm_abort", who);
+  }
+  const transport::ErrorRecord& error = control().rank(rank).error;
   return record_error(static_cast<zc_status>(error.status), error.text);
 }
 
 zc_status Comm::record_first_error(zc_status status, const char* text) const noexcept {
-  auto& error = control().header().error;
-  std::uint32_t none = 0;
-  if (error.state.compare_exchange_strong(none, 1)) {
-    error.status = status;
-    error.rank = rank_;
-    std::snprintf(error.text, sizeof error.text, "%s", text);
-    error.state.store(2);
-    control().ring_all();
+  {
+    const std::lock_guard lock(record_mutex_);
+    if (auto& first = control().header().first_error; first.load() == 0) {
+      transport::ErrorRecord& error = own_block().error;
+      error.status = status;
+      std::snprintf(error.text, sizeof error.text, "%s", text);
+      step("error written");
+      std::uint32_t none = 0;
+      first.compare_exchange_strong(none, static_cast<std::uint32_t>(rank_ + 1));
+      step("error recorded");
+    }
   }
-  while (error.state.load() != 2) std::this_thread::yield();  // the other rank is between two stores
-  return record_error(static_cast<zc_status>(error.status), error.text);
+  control().ring_all();
+  return first_error();
+}
+
+void Comm::abort() const noexcept {
+  std::uint32_t none = 0;
+  control().header().first_error.compare_exchange_strong(
+      none, static_cast<std::uint32_t>(rank_ + 1) | transport::ControlHeader::kAborted);
+  control().ring_all();
+}
+
+void Comm::describe_rank(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept {
+  const std::int32_t pid = control().rank(rank).liveness.pid;
+  if (pid != 0)
+    std::snprintf(text, capacity_bytes, "rank %d (pid %d)", rank, pid);
+  else
+    std::snprintf(text, capacity_bytes, "rank %d", rank);
+}
+
+void Comm::describe_last(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept {
+  const transport::FlightRing& ring = control().flight(rank);
+  transport::FlightRecord record;
+  std::uint64_t number = ring.last();
+  while (number > 0 && !ring.read(number, &record)) --number;  // the last one may be half written for ever
+  if (number == 0) {
+    std::snprintf(text, capacity_bytes, "none");
+    return;
+  }
+  const double began = seconds(now_ns() - record.begin_ns);
+  if (record.kind == 0)
+    std::snprintf(text, capacity_bytes, "%.16s %llu, begun %.3f s ago", record.label,
+                  static_cast<unsigned long long>(record.call), began);
+  else
+    std::snprintf(text, capacity_bytes, "call %llu, %s, begun %.3f s ago%s",
+                  static_cast<unsigned long long>(record.call), describe_brief(record.brief).c_str(), began,
+                  record.end_ns == 0       ? " and not ended"
+                  : record.status == ZC_OK ? " and done"
+                                           : " and failed");
+}
+
+void Comm::note(const char* label, std::uint64_t value) const noexcept {
+  transport::FlightRecord record;
+  record.begin_ns = record.end_ns = now_ns();
+  record.call = value;
+  std::memcpy(record.label, label, strnlen(label, sizeof record.label));
+  flight().begin(record);
+}
+
+void Comm::stand(std::shared_ptr<transport::Keeper> keeper) {
+  own_block().liveness.pid = static_cast<std::int32_t>(getpid());
+  keeper_id_ = keeper->stand_for(control(), rank_, [this](std::int32_t rank) { record_lost(rank); });
+  keeper_ = std::move(keeper);
+}
+
+void Comm::record_lost(std::int32_t rank) const noexcept {
+  char who[48], last[256], text[512];
+  describe_rank(rank, who, sizeof who);
+  describe_last(rank, last, sizeof last);
+  std::snprintf(text, sizeof text, "%s ended without destroying its communicator; its last operation: %s", who, last);
+  record_first_error(ZC_PEER_LOST, text);
 }
 
 zc_status Comm::time_out(const WaitSpec& spec) const noexcept {
   std::int32_t culprit = ZC_NONE;
   char who[768] = "";
   if (spec.blame != nullptr) (*spec.blame)(&culprit, who, sizeof who);
+  char silent[96] = "";
+  if (culprit >= 0 && culprit < ranks_)
+    if (const std::int64_t silent_ns = group_->silent_ns(culprit); silent_ns > kSilentNs)
+      std::snprintf(silent, sizeof silent, "; the process of rank %d is stopped: it has not run for %.1f s", culprit,
+                    seconds(silent_ns));
   const std::int64_t deadline_ns = spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns;
   char text[1024];
-  std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s", rank_, static_cast<double>(deadline_ns) * 1e-9,
+  std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s%s", rank_, seconds(deadline_ns),
                 spec.label != nullptr ? spec.label : "a wait",
-                who[0] != '\0' ? who : "what it waits for did not happen");
+                who[0] != '\0' ? who : "what it waits for did not happen", silent);
   return record_first_error(ZC_TIMEOUT, text);
 }
 
@@ -72,6 +160,10 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
   const std::int64_t spin_end_ns = settings_.spin_ns > 0 ? now_ns() + settings_.spin_ns : 0;
   bool asleep = false;
   zc_status result = ZC_OK;
+  // The time in which this process was stopped does not count for its deadline.
+  const auto forgive = [&](std::int64_t due_ns) {
+    if (const std::int64_t late_ns = now_ns() - due_ns; late_ns > kStoppedNs) deadline.extend(late_ns);
+  };
   for (;;) {
     // The bell is read before the condition: what happens after this line ends the sleep below.
     const std::uint32_t seen = bell.count.load();
@@ -85,7 +177,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       break;
     }
     if (dead()) {
-      result = check_alive();
+      result = first_error();
       break;
     }
     if (deadline.is_poll() && !spec.announced) {
@@ -101,8 +193,10 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = time_out(spec);
       break;
     }
-    if (!asleep && spin_end_ns > now_ns()) {
+    const std::int64_t begin_ns = now_ns();
+    if (!asleep && spin_end_ns > begin_ns) {
       for (int i = 0; i < kSpinsPerLook; ++i) pause();
+      forgive(begin_ns);
       continue;
     }
     if (!asleep) {
@@ -111,15 +205,22 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       continue;  // look once more, now that others know they have to ring
     }
     Counters::add(counters_.sleeps, 1);
-    sleep_on(bell, seen, foreign ? std::min(left_ns, kForeignPollNs) : left_ns);
+    const std::int64_t limit_ns = std::min({left_ns, kSliceNs, foreign ? kForeignPollNs : kSliceNs});
+    sleep_on(bell, seen, limit_ns);
+    forgive(begin_ns + limit_ns);
   }
   if (asleep) bell.sleepers.fetch_sub(1);
   return result;
 }
 
 void Comm::wait_for_readers() const noexcept {
+  // Readers of the same process go on by themselves; a process that is stopped in the middle may never.
+  const Deadline deadline = Deadline::after(kReadersNs);
   for (std::int32_t rank = 0; rank < ranks_; ++rank)
-    while (control().rank(rank).busy.load() != 0) std::this_thread::yield();
+    while (control().rank(rank).busy.load() != 0) {
+      if (group_->has_died(rank) || (group_->silent_ns(rank) > kSilentNs / 2 && deadline.left_ns() == 0)) break;
+      std::this_thread::yield();
+    }
 }
 
 void Comm::count_moved(std::int32_t peer, std::size_t bytes, zc_traffic traffic) const noexcept {
@@ -133,19 +234,21 @@ void Comm::copy(void* destination, const void* source, std::size_t bytes, std::i
   count_moved(peer, bytes, traffic);
 }
 
-std::shared_ptr<Pages> Comm::find_memory(const void* address, std::size_t bytes) noexcept {
+std::shared_ptr<transport::Segment> Comm::find_memory(const void* address, std::size_t bytes) noexcept {
   const std::lock_guard lock(memory_mutex);
   auto after = memory.upper_bound(const_cast<void*>(address));
   if (after == memory.begin()) return nullptr;
-  const std::shared_ptr<Pages>& pages = std::prev(after)->second;
-  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - pages->address());
-  return offset <= pages->bytes() && bytes <= pages->bytes() - offset ? pages : nullptr;
+  const std::shared_ptr<transport::Segment>& segment = std::prev(after)->second;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - segment->address);
+  return offset <= segment->bytes && bytes <= segment->bytes - offset ? segment : nullptr;
 }
 
-void Comm::detach() const noexcept {
+void Comm::detach() noexcept {
   wait_for_readers();
   own_block().detached.store(1);
   control().ring_all();
+  if (keeper_) keeper_->leave(keeper_id_);
+  keeper_ = nullptr;
 }
 
 }  // namespace zerocomm::comm

@@ -4,7 +4,8 @@
 #include "base/clock.hpp"
 #include "base/function_ref.hpp"
 #include "comm/counters.hpp"
-#include "transport/thread_group.hpp"
+#include "transport/group.hpp"
+#include "transport/keeper.hpp"
 
 #include <zerocomm/comm.h>
 
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace zerocomm::comm {
 
@@ -35,12 +37,12 @@ struct Settings {
 
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
-  Comm(std::shared_ptr<transport::ThreadGroup> group, std::int32_t rank, const Settings& settings);
+  Comm(std::shared_ptr<transport::Group> group, std::int32_t rank, const Settings& settings);
 
   std::int32_t rank() const noexcept { return rank_; }
   std::int32_t ranks() const noexcept { return ranks_; }
   const Settings& settings() const noexcept { return settings_; }
-  transport::ThreadGroup& group() const noexcept { return *group_; }
+  transport::Group& group() const noexcept { return *group_; }
   const transport::Control& control() const noexcept { return group_->control(); }
   transport::RankBlock& own_block() const noexcept { return control().rank(rank_); }
   Counters& counters() const noexcept { return counters_; }
@@ -57,10 +59,26 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   // Makes this the first error of the communicator unless there is one already; returns the first error.
   zc_status record_first_error(zc_status status, const char* text) const noexcept;
-  bool dead() const noexcept;
+  // The same for ABORTED, in a few stores: from any thread, also inside a signal handler.
+  void abort() const noexcept;
+  bool dead() const noexcept { return control().header().first_error.load() != 0; }
 
   // After an error: returns when no rank is copying from another rank's buffers.
   void wait_for_readers() const noexcept;
+
+  // "rank 2", with its process where ranks are processes. And what it did last, as the flight recorder has it.
+  void describe_rank(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
+  void describe_last(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
+
+  // Has the keeper of this process stand for this rank: from here on its end is PEER_LOST for the others.
+  void stand(std::shared_ptr<transport::Keeper> keeper);
+
+  transport::FlightRing& flight() const noexcept { return control().flight(rank_); }
+  // A note in it.
+  void note(const char* label, std::uint64_t value) const noexcept;
+
+  // How large private buffers are copied, for printing. Set once at creation.
+  std::string private_copy = "none needed";
 
   // Moves bytes between ranks, the leaves where traffic is counted. `from` and `to` are ranks; one of them is this one.
   void copy(void* destination, const void* source, std::size_t bytes, std::int32_t peer,
@@ -68,33 +86,39 @@ class Comm : public std::enable_shared_from_this<Comm> {
   void count_moved(std::int32_t peer, std::size_t bytes, zc_traffic traffic) const noexcept;
 
   // Detaches this rank.
-  void detach() const noexcept;
+  void detach() noexcept;
 
   // One collective at a time.
   std::atomic<bool> in_collective{false};
   std::uint64_t next_sequence = 0;
+  std::uint64_t staging_rounds = 0;  // rounds of staging so far, equal on all ranks
 
   // Memory that this rank allocated through the communicator, for the ledger.
   std::atomic<std::size_t> window_bytes{0};
   std::atomic<std::size_t> word_bytes{0};
   std::atomic<std::size_t> memory_bytes{0};
   std::mutex memory_mutex;
-  std::map<void*, std::shared_ptr<Pages>> memory;  // zc_mem_alloc
-  // The pages of zc_mem_alloc that hold all of this range, or nothing.
-  std::shared_ptr<Pages> find_memory(const void* address, std::size_t bytes) noexcept;
+  std::map<void*, std::shared_ptr<transport::Segment>> memory;  // zc_mem_alloc
+  // The segment of zc_mem_alloc that holds all of this range, or nothing.
+  std::shared_ptr<transport::Segment> find_memory(const void* address, std::size_t bytes) noexcept;
 
   // The caller's handle keeps its communicator; windows do too, so that they may be destroyed in any order.
   std::shared_ptr<Comm> handle;
 
  private:
   zc_status time_out(const WaitSpec& spec) const noexcept;
+  zc_status first_error() const noexcept;
+  void record_lost(std::int32_t rank) const noexcept;
 
-  std::shared_ptr<transport::ThreadGroup> group_;
+  std::shared_ptr<transport::Group> group_;
   std::int32_t rank_;
   std::int32_t ranks_;
   Settings settings_;
   std::uint32_t fork_generation_;
   mutable Counters counters_;
+  mutable std::mutex record_mutex_;  // of this rank's error record
+  std::shared_ptr<transport::Keeper> keeper_;
+  std::uint64_t keeper_id_ = 0;
 };
 
 }  // namespace zerocomm::comm

@@ -1,42 +1,16 @@
 #include "comm/native.hpp"
 
 #include "base/check.hpp"
-#include "base/math.hpp"
+#include "comm/blocks.hpp"
 #include "comm/collective.hpp"
 #include "comm/reduce_leaf.hpp"
+#include "comm/staged.hpp"
 
 #include <array>
 #include <bit>
-#include <numeric>
 
 namespace zerocomm::comm {
 namespace {
-
-// Most ranks of a communicator: the arrays of addresses below live on the stack.
-constexpr std::size_t kMostRanks = 1024;
-
-// How a vector is cut into one block per rank.
-class Blocks {
- public:
-  Blocks(std::size_t ranks, std::size_t count, const std::size_t* counts)
-      : ranks_(ranks), count_(count), counts_(counts) {}
-  std::size_t count(std::int32_t rank) const { return counts_ ? counts_[rank] : count_; }
-  std::size_t offset(std::int32_t rank) const {
-    return counts_ ? std::accumulate(counts_, counts_ + rank, std::size_t{0}) : count_ * static_cast<std::size_t>(rank);
-  }
-  std::size_t total() const {
-    if (!counts_) return checked_mul(count_, ranks_);
-    std::size_t sum = 0;
-    for (std::size_t rank = 0; rank < ranks_; ++rank) sum = checked_add(sum, counts_[rank]);
-    return sum;
-  }
-  std::uint64_t hash() const { return counts_ ? hash_counts(counts_, ranks_) : 0; }
-
- private:
-  std::size_t ranks_;
-  std::size_t count_;
-  const std::size_t* counts_;
-};
 
 void check_pointer(const Comm& comm, const char* what, const void* pointer, std::size_t bytes, zc_dtype dtype) {
   if (bytes == 0) return;
@@ -78,11 +52,13 @@ transport::CallRecord record(Collective collective, std::size_t count, zc_dtype 
   return call;
 }
 
-const std::byte* at(const void* base, std::size_t elements, zc_dtype dtype) {
-  return static_cast<const std::byte*>(base) + elements * zc_dtype_bytes(dtype);
-}
-std::byte* at(void* base, std::size_t elements, zc_dtype dtype) {
-  return static_cast<std::byte*>(base) + elements * zc_dtype_bytes(dtype);
+Collect collect(const transport::CallRecord& call, Touches touches, const Options& options) {
+  Collect what;
+  what.call = call;
+  what.touches = touches;
+  what.deadline_ns = options.deadline_ns;
+  what.traffic = options.traffic;
+  return what;
 }
 
 device::ReduceArgs reduce_args(zc_op op, const Options& options) {
@@ -108,13 +84,15 @@ zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count
 
   const auto ranks = static_cast<std::size_t>(comm.ranks());
   const Part own = even_part(count, ranks, static_cast<std::size_t>(comm.rank()));
-  Collect what{record(Collective::all_reduce, count, dtype), send, recv, options.deadline_ns, 0, options.traffic};
+  Collect what = collect(record(Collective::all_reduce, count, dtype), Touches::both_of_all, options);
+  what.send = send, what.send_bytes = send_bytes;
+  what.recv = recv, what.recv_bytes = recv_bytes;
   what.call.output_dtype = output;
   what.call.op = op;
   what.call.in_place = in_place;
   what.call.premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
   what.logical_bytes = (ranks - 1) * own.count * zc_dtype_bytes(dtype) + (count - own.count) * zc_dtype_bytes(output);
-  const auto move_share = [&](const Peers& peers) {
+  const auto move_share = [&](const Peers& peers) -> zc_status {
     std::array<const void*, kMostRanks> inputs;
     std::array<void*, kMostRanks> outputs;
     std::array<std::int32_t, kMostRanks> output_ranks;
@@ -126,8 +104,15 @@ zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count
     }
     reduce_over_ranks(comm, {inputs.data(), outputs.data(), output_ranks.data(), ranks, own.count, dtype, output, op,
                              reduce_args(op, options), options.traffic});
+    return ZC_OK;
   };
-  FunctionRef<void(const Peers&)> move = move_share;
+  const auto move_staged = [&](Staging& staging) {
+    return staged_all_reduce(comm, staging, send, recv, count, {dtype, output, op, reduce_args(op, options)},
+                             options.traffic);
+  };
+  FunctionRef<zc_status(Staging&)> staged = move_staged;
+  what.staged = &staged;
+  FunctionRef<zc_status(const Peers&)> move = move_share;
   return run_collective(comm, what, &move);
 }
 
@@ -149,28 +134,32 @@ zc_status reduce_scatter(Comm& comm, const void* send, void* recv, std::size_t c
       comm, name, send, send_bytes, recv, recv_bytes, send, expected,
       recv == send ? " (recv == send is MPI_IN_PLACE's rule; here the result goes to the rank's own block)" : "");
 
-  Collect what{record(counts ? Collective::reduce_scatter_v : Collective::reduce_scatter,
-                      counts ? blocks.total() : count, dtype),
-               send,
-               recv,
-               options.deadline_ns,
-               0,
-               options.traffic};
+  Collect what = collect(record(counts ? Collective::reduce_scatter_v : Collective::reduce_scatter,
+                                counts ? blocks.total() : count, dtype),
+                         Touches::send_of_all, options);
+  what.send = send, what.send_bytes = send_bytes;
   what.call.output_dtype = output;
   what.call.op = op;
   what.call.in_place = in_place;
   what.call.counts_hash = blocks.hash();
   what.call.premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
   what.logical_bytes = (ranks - 1) * own_count * zc_dtype_bytes(dtype);
-  const auto move_share = [&](const Peers& peers) {
+  const auto move_share = [&](const Peers& peers) -> zc_status {
     std::array<const void*, kMostRanks> inputs;
     for (std::size_t rank = 0; rank < ranks; ++rank)
       inputs[rank] = at(peers.send(static_cast<std::int32_t>(rank)), own_offset, dtype);
     const std::int32_t self = comm.rank();
     reduce_over_ranks(comm, {inputs.data(), &recv, &self, 1, own_count, dtype, output, op, reduce_args(op, options),
                              options.traffic});
+    return ZC_OK;
   };
-  FunctionRef<void(const Peers&)> move = move_share;
+  const auto move_staged = [&](Staging& staging) {
+    return staged_reduce_scatter(comm, staging, send, recv, blocks, {dtype, output, op, reduce_args(op, options)},
+                                 options.traffic);
+  };
+  FunctionRef<zc_status(Staging&)> staged = move_staged;
+  what.staged = &staged;
+  FunctionRef<zc_status(const Peers&)> move = move_share;
   return run_collective(comm, what, &move);
 }
 
@@ -191,24 +180,30 @@ zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count
   const std::uint32_t in_place = check_aliasing(comm, counts ? "zc_all_gather_v" : "zc_all_gather", send, send_bytes,
                                                 recv, recv_bytes, expected, recv, "");
 
-  Collect what{record(counts ? Collective::all_gather_v : Collective::all_gather, counts ? total : count, dtype),
-               send,
-               recv,
-               options.deadline_ns,
-               (total - own_count) * element_bytes,
-               options.traffic};
+  Collect what =
+      collect(record(counts ? Collective::all_gather_v : Collective::all_gather, counts ? total : count, dtype),
+              Touches::send_of_all, options);
+  what.send = send, what.send_bytes = send_bytes;
+  what.logical_bytes = (total - own_count) * element_bytes;
   what.call.in_place = in_place;
   what.call.counts_hash = blocks.hash();
-  const auto move_share = [&](const Peers& peers) {
+  const auto move_share = [&](const Peers& peers) -> zc_status {
     // Each rank starts at its own block, so that no two ranks read the same source at once.
     for (std::int32_t step = 0; step < comm.ranks(); ++step) {
       const std::int32_t peer = (comm.rank() + step) % comm.ranks();
       if (peer == comm.rank() && in_place == 1) continue;
-      comm.copy(at(recv, blocks.offset(peer), dtype), peers.send(peer), blocks.count(peer) * element_bytes, peer,
-                options.traffic);
+      ZC_TRY(peers.copy_from(peer, 0, at(recv, blocks.offset(peer), dtype), blocks.count(peer) * element_bytes,
+                             options.traffic));
     }
+    return ZC_OK;
   };
-  FunctionRef<void(const Peers&)> move = move_share;
+  what.copies_alone = true;
+  const auto move_staged = [&](Staging& staging) {
+    return staged_all_gather(comm, staging, send, recv, blocks, dtype, in_place == 1, options.traffic);
+  };
+  FunctionRef<zc_status(Staging&)> staged = move_staged;
+  what.staged = &staged;
+  FunctionRef<zc_status(const Peers&)> move = move_share;
   return run_collective(comm, what, &move);
 }
 
@@ -219,17 +214,20 @@ zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype,
              root, comm.ranks() - 1);
   const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype));
   check_pointer(comm, "buffer", buffer, bytes, dtype);
-  Collect what{record(Collective::broadcast, count, dtype),
-               buffer,
-               buffer,
-               options.deadline_ns,
-               comm.rank() == root ? 0 : bytes,
-               options.traffic};
+  Collect what = collect(record(Collective::broadcast, count, dtype), Touches::send_of_root, options);
+  what.send = buffer, what.send_bytes = bytes;
+  what.logical_bytes = comm.rank() == root ? 0 : bytes;
   what.call.root = root;
-  const auto move_share = [&](const Peers& peers) {
-    if (comm.rank() != root) comm.copy(buffer, peers.send(root), bytes, root, options.traffic);
+  const auto move_share = [&](const Peers& peers) -> zc_status {
+    return comm.rank() == root ? ZC_OK : peers.copy_from(root, 0, buffer, bytes, options.traffic);
   };
-  FunctionRef<void(const Peers&)> move = move_share;
+  what.copies_alone = true;
+  const auto move_staged = [&](Staging& staging) {
+    return staged_broadcast(comm, staging, buffer, bytes, root, options.traffic);
+  };
+  FunctionRef<zc_status(Staging&)> staged = move_staged;
+  what.staged = &staged;
+  FunctionRef<zc_status(const Peers&)> move = move_share;
   return run_collective(comm, what, &move);
 }
 

@@ -1,8 +1,12 @@
 #include "comm/window.hpp"
 
 #include "base/check.hpp"
+#include "base/log.hpp"
 #include "base/math.hpp"
+#include "comm/adopt.hpp"
+#include "comm/blocks.hpp"
 #include "comm/collective.hpp"
+#include "comm/native.hpp"
 #include "comm/reduce_leaf.hpp"
 
 #include <array>
@@ -14,21 +18,15 @@ namespace {
 
 using transport::Segment;
 
-std::shared_ptr<Segment> library_segment(std::size_t bytes, const char* purpose) {
-  auto segment = std::make_shared<Segment>();
-  segment->pages = std::make_shared<Pages>(bytes, purpose);
-  segment->address = segment->pages->address();
-  segment->bytes = bytes;
-  return segment;
-}
-
 // Memory of zc_mem_alloc lives until the last window over it is gone.
 std::shared_ptr<Segment> caller_segment(Comm& comm, void* memory, std::size_t bytes) {
-  auto segment = std::make_shared<Segment>();
-  segment->pages = comm.find_memory(memory, bytes);
-  segment->address = static_cast<std::byte*>(memory);
-  segment->bytes = bytes;
-  return segment;
+  const std::shared_ptr<Segment> owner = comm.find_memory(memory, bytes);
+  ZC_REQUIRE(owner != nullptr || comm.group().is_shared(comm.group().refer(memory, bytes)), ZC_ARGUMENT,
+             "rank %d: the window's memory [%p, +%zu) cannot be reached by other processes: take it from zc_mem_alloc, "
+             "or let the window allocate it",
+             comm.rank(), memory, bytes);
+  return std::make_shared<Segment>(
+      Segment{owner != nullptr ? owner->keep : nullptr, static_cast<std::byte*>(memory), bytes, false, 0});
 }
 
 // What ranks find each other's segments under: a call of a communicator makes two.
@@ -40,29 +38,55 @@ std::uint64_t words_key(std::uint64_t call) { return 2 * call + 1; }
 Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
     : comm_(comm.shared_from_this()), word_count_(config.word_count == 0 ? 1 : config.word_count) {
   const std::size_t word_bytes = checked_mul(word_count_, sizeof(std::uint64_t));
-  const std::size_t wanted_bytes = checked_add(config.memory != nullptr ? 0 : config.bytes, word_bytes);
   parts_.reserve(static_cast<std::size_t>(comm.ranks()));
   words_.reserve(static_cast<std::size_t>(comm.ranks()));
+  ZC_REQUIRE(config.contiguous == 0 || config.memory == nullptr, ZC_ARGUMENT,
+             "rank %d: a contiguous window brings no memory of the caller", comm.rank());
+  ZC_REQUIRE(config.descriptor == nullptr || (config.memory == nullptr && config.contiguous == 0), ZC_ARGUMENT,
+             "rank %d: a window has a descriptor, memory or contiguous parts, not two of them", comm.rank());
+  std::shared_ptr<Segment> given;
+  if (config.descriptor != nullptr)
+    given = map_descriptor(comm.rank(), *config.descriptor, config.descriptor_offset_bytes, config.bytes);
+  if (config.memory != nullptr) given = caller_segment(comm, config.memory, config.bytes);
+  std::vector<std::uint64_t> part_bytes;
+  if (config.contiguous != 0) {
+    *status = exchange_bytes(config.bytes, &part_bytes);
+    if (*status != ZC_OK) return;
+  }
+  // Of a contiguous window the first rank brings everything.
+  std::size_t own_bytes = config.bytes;
+  if (config.contiguous != 0) {
+    own_bytes = 0;
+    if (comm.rank() == 0)
+      for (const std::uint64_t bytes : part_bytes) own_bytes = checked_add(own_bytes, bytes);
+  }
+  const std::size_t wanted_bytes = checked_add(given ? 0 : own_bytes, word_bytes);
   Collect what;
   what.call.collective = static_cast<std::uint32_t>(Collective::window_create);
   what.call.count = word_count_;
+  what.call.in_place = config.contiguous != 0;
   auto& group = comm.group();
   std::optional<std::uint64_t> own_call;
   const auto bring_segments = [&](std::uint64_t call) -> std::uint64_t {
     own_call = call;
     try {
-      group.offer(part_key(call), comm.rank(),
-                  config.memory != nullptr ? caller_segment(comm, config.memory, config.bytes)
-                                           : library_segment(config.bytes, "window"));
-      group.offer(words_key(call), comm.rank(), library_segment(word_bytes, "words of a window"));
+      group.offer(part_key(call), comm.rank(), given ? given : group.allocate(comm.rank(), own_bytes, "window"));
+      group.offer(words_key(call), comm.rank(), group.allocate(comm.rank(), word_bytes, "words of a window"));
       return 0;
-    } catch (const std::exception&) {  // no memory: tell the others, who wait for us
-      return wanted_bytes;
+    } catch (const Error& error) {  // no memory: tell the others, who wait for us
+      record_error(error.status(), error.what());
+      log(ZC_LOG_ERROR, "rank %d: %s", comm.rank(), error.what());
+    } catch (const std::exception&) {
     }
+    return wanted_bytes;
   };
   FunctionRef<std::uint64_t(std::uint64_t)> prepare = bring_segments;
-  const auto find_segments = [&](const Peers&) { attach(*own_call); };
-  FunctionRef<void(const Peers&)> find_all = find_segments;
+  const auto find_segments = [&](const Peers&) {
+    attach(*own_call, part_bytes);
+    if (!group.exchanges_descriptors()) return ZC_OK;
+    return exchange_adopted(comm, *own_call, config.descriptor != nullptr ? *config.descriptor : -1, parts_.data());
+  };
+  FunctionRef<zc_status(const Peers&)> find_all = find_segments;
   what.prepare = &prepare;
   *status = run_collective(comm, what, &find_all);
   if (own_call) {
@@ -70,16 +94,34 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
     group.withdraw(words_key(*own_call), comm.rank());
   }
   if (*status != ZC_OK) return;
-  own_bytes_ = config.memory != nullptr ? 0 : config.bytes;
+  own_bytes_ = given ? 0 : config.bytes;
   own_word_bytes_ = word_bytes;
   comm.window_bytes.fetch_add(own_bytes_);
   comm.word_bytes.fetch_add(own_word_bytes_);
 }
 
-void Window::attach(std::uint64_t call) {
-  for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank) {
-    parts_.push_back(comm_->group().find(part_key(call), rank));
+zc_status Window::exchange_bytes(std::size_t bytes, std::vector<std::uint64_t>* all) const {
+  all->resize(static_cast<std::size_t>(comm_->ranks()));
+  const std::uint64_t own = bytes;
+  Options options;
+  options.traffic = ZC_TRAFFIC_CONTROL;
+  return all_gather(*comm_, &own, all->data(), 1, nullptr, ZC_DTYPE_I64, options);
+}
+
+// Every rank's part and words. `part_bytes` is empty unless the window is contiguous.
+void Window::attach(std::uint64_t call, const std::vector<std::uint64_t>& part_bytes) {
+  for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank)
     words_.push_back(comm_->group().find(words_key(call), rank));
+  if (part_bytes.empty()) {
+    for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank)
+      parts_.push_back(comm_->group().find(part_key(call), rank));
+    return;
+  }
+  const std::shared_ptr<Segment> whole = comm_->group().find(part_key(call), 0);
+  std::byte* address = whole->address;
+  for (const std::uint64_t bytes : part_bytes) {
+    parts_.push_back(std::make_shared<Segment>(Segment{whole->keep, address, bytes, false, 0}));
+    address += bytes;
   }
 }
 
@@ -127,7 +169,6 @@ zc_status Window::read(std::int32_t rank, std::size_t offset_bytes, void* destin
 }
 
 void Window::reduce(const zc_window_reduction& reduction) const {
-  constexpr std::size_t kMostRanks = 1024;
   const Window& to = reduction.to != nullptr ? *reduction.to : *this;
   const zc_dtype output = reduction.output_dtype == ZC_DTYPE_NONE ? reduction.dtype : reduction.output_dtype;
   device::ReduceSpec spec{reduction.dtype, output, ZC_OP_SUM, static_cast<std::size_t>(comm_->ranks())};

@@ -1,5 +1,6 @@
 // Ranks as threads of the test: a communicator whose handle r belongs to thread r, and a way to run code on all of
-// them.
+// them. With the variable ZC_TEST_SHARED_MEMORY the same threads use the transport of processes, so that every test of
+// ranks is one of both.
 #pragma once
 
 #include "support/rank_failure.hpp"
@@ -7,8 +8,10 @@
 #include <zerocomm/comm.h>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -27,6 +30,19 @@ struct RankOptions {
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
 inline constexpr std::int64_t kMillisecondNs = 1'000'000;
 
+// Whether thread ranks use the transport of processes.
+inline const bool kSharedMemory = std::getenv("ZC_TEST_SHARED_MEMORY") != nullptr;
+// What carries bytes between two ranks of one node, and what is said of it.
+inline const zc_link kNearLink = kSharedMemory ? ZC_LINK_HOST : ZC_LINK_THREAD;
+inline const char* const kTransportName = kSharedMemory ? "shared memory" : "threads";
+
+// How an error text names a rank: ranks of processes come with the process.
+inline std::string rank_name(std::int32_t rank) {
+  std::string text = "rank " + std::to_string(rank);
+  if (kSharedMemory) text += " (pid " + std::to_string(getpid()) + ")";
+  return text;
+}
+
 class RankThreads {
  public:
   using Body = std::function<void(zc_comm* comm, std::int32_t rank)>;
@@ -37,7 +53,7 @@ class RankThreads {
     config.deadline_ns = options.deadline_ns != 0 ? options.deadline_ns : 60 * kSecondNs;
     config.spin_ns = options.spin_ns;
     config.topology = options.topology;
-    if (zc_comm_create_threads(ranks, &config, comms_.data()) != ZC_OK) throw RankFailure(zc_last_error());
+    create(ranks, config);
   }
   ~RankThreads() {
     for (zc_comm* comm : comms_) zc_comm_destroy(comm);
@@ -66,6 +82,28 @@ class RankThreads {
   }
 
  private:
+  void create(std::int32_t ranks, zc_comm_config& config) {
+    if (!kSharedMemory) {
+      if (zc_comm_create_threads(ranks, &config, comms_.data()) != ZC_OK) throw RankFailure(zc_last_error());
+      return;
+    }
+    // The same threads over the transport of processes.
+    zc_unique_id id;
+    if (zc_unique_id_create(&id) != ZC_OK) throw RankFailure(zc_last_error());
+    config.ranks = ranks;
+    config.id = &id;
+    std::vector<std::thread> threads;
+    for (std::int32_t rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([this, rank, mine = config]() mutable {
+        mine.rank = rank;
+        if (zc_comm_create(&mine, &comms_[static_cast<std::size_t>(rank)]) == ZC_OK) return;
+        const std::lock_guard lock(mutex_);
+        first_failure_ = zc_last_error();
+      });
+    for (std::thread& thread : threads) thread.join();
+    if (!first_failure_.empty()) throw RankFailure(first_failure_);
+  }
+
   void run_one(const Body& body, std::int32_t rank) {
     try {
       body(comm(rank), rank);

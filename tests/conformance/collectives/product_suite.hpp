@@ -82,12 +82,12 @@ class CollectiveProduct : public ::testing::Test {
     std::map<std::int32_t, std::vector<const Case*>> by_ranks;
     for (const Case& what : cases) by_ranks[what.ranks].push_back(&what);
     for (const auto& [ranks, list] : by_ranks) {
-      Ranks group(ranks);
-      for (const Case* what : list) {
-        const Prepared prepared = prepare(*what);
-        group.run([&](zc_comm* comm, std::int32_t rank) { run_case(comm, rank, *what, prepared); });
-        if (::testing::Test::HasFailure()) return;
-      }
+      std::vector<Prepared> prepared;
+      for (const Case* what : list) prepared.push_back(prepare(*what));
+      Ranks(ranks).run([&, &all = list](zc_comm* comm, std::int32_t rank) {
+        for (std::size_t i = 0; i < all.size(); ++i) run_case(comm, rank, *all[i], prepared[i]);
+      });
+      if (::testing::Test::HasFailure()) return;
     }
   }
 };

@@ -40,7 +40,7 @@ TEST(Abort, ends_every_wait_of_every_rank_within_100_ms) {
     if (rank >= 2) status = zc_barrier(comm, nullptr);
     const auto late = Clock::now().time_since_epoch() - Clock::duration(aborted_at.load());
     RANK_CHECK(status == ZC_ABORTED, "%s", zc_status_name(status));
-    RANK_ERROR_SAYS("rank 0 called zc_comm_abort");
+    RANK_ERROR_SAYS(rank_name(0) + " called zc_comm_abort");
     RANK_CHECK(late < std::chrono::milliseconds(100), "%lld ns late", static_cast<long long>(late.count()));
     RANK_STATUS(ZC_ABORTED, zc_barrier(comm, nullptr));
     zc_window_destroy(window);

@@ -27,7 +27,7 @@ TEST(Deadline, names_the_rank_that_did_not_come_on_all_ranks_and_on_the_late_one
     RANK_CHECK(seconds_since(start) < 3, "after %.3f s", seconds_since(start));
     ++returned;
     RANK_ERROR_SAYS("rank 7 did not come to call 1, zc_all_reduce(count 2, f32, sum)");
-    RANK_ERROR_SAYS("last call of rank 7: zc_all_reduce(count 3, f32, max)");
+    RANK_ERROR_SAYS("last call of " + rank_name(7) + ": zc_all_reduce(count 3, f32, max)");
     // The first error stands for all ranks and all later calls.
     const std::string first = zc_last_error();
     RANK_STATUS(ZC_TIMEOUT, zc_barrier(comm, nullptr));
@@ -45,9 +45,9 @@ TEST(Deadline, text_has_room_for_the_last_call_however_many_are_absent) {
   RankThreads ranks(200, {.deadline_ns = 50 * kMillisecondNs});
   ASSERT_EQ(zc_barrier(ranks.comm(0), nullptr), ZC_TIMEOUT);
   EXPECT_NE(std::string(zc_last_error()).find("rank 1, rank 2, "), std::string::npos) << zc_last_error();
-  EXPECT_NE(
-      std::string(zc_last_error()).find("and 183 more did not come to call 0, zc_barrier(); last call of rank 1: none"),
-      std::string::npos)
+  EXPECT_NE(std::string(zc_last_error())
+                .find("and 183 more did not come to call 0, zc_barrier(); last call of " + rank_name(1) + ": none"),
+            std::string::npos)
       << zc_last_error();
 }
 

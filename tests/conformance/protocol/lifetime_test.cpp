@@ -111,7 +111,7 @@ TEST(Lifetime, a_thousand_ranks_can_be_made_and_questioned) {
   EXPECT_EQ(info.nodes, 2);
   EXPECT_EQ(info.deadline_ns, 60 * kSecondNs);
   EXPECT_EQ(info.reproducible, 1);
-  EXPECT_STREQ(info.transport, "threads");
+  EXPECT_STREQ(info.transport, kTransportName);
 }
 
 }  // namespace

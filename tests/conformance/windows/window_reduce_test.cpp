@@ -127,7 +127,7 @@ TEST(WindowReduce, reads_bf16_and_stores_f32_in_another_window_and_books_both_wa
               RANK_OK(zc_comm_stats(comm, &stats));
               // Rank 1 shares a node with rank 0; it reads two far parts and writes one of twice the bytes.
               const std::uint64_t each = rank == 1 ? 2 * kCount : 0;
-              RANK_CHECK(stats.moved_bytes[ZC_LINK_SELF] == each && stats.moved_bytes[ZC_LINK_THREAD] == each, "near");
+              RANK_CHECK(stats.moved_bytes[ZC_LINK_SELF] == each && stats.moved_bytes[kNearLink] == each, "near");
               RANK_CHECK(stats.moved_bytes[ZC_LINK_NETWORK] == 4 * each, "far: %llu",
                          static_cast<unsigned long long>(stats.moved_bytes[ZC_LINK_NETWORK]));
               RANK_OK(zc_barrier(comm, nullptr));

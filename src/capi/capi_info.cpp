@@ -1,0 +1,102 @@
+// info.h.
+#include "base/config.hpp"
+#include "base/memory_limit.hpp"
+#include "base/wait.hpp"
+#include "boot/launch.hpp"
+#include "capi/guard.hpp"
+#include "transport/probe.hpp"
+#include "transport/shm_arena.hpp"
+
+#include <zerocomm/info.h>
+#include <zerocomm/version.h>
+
+#include <string>
+
+namespace {
+
+using namespace zerocomm;
+
+class Facts {
+ public:
+  Facts(zc_info_fn callback, void* context) : callback_(callback), context_(context) {}
+  void section(const char* name) { section_ = name; }
+  void tell(const char* name, const std::string& value, const std::string& why = "") const {
+    callback_(context_, section_, name, value.c_str(), why.c_str());
+  }
+
+ private:
+  zc_info_fn callback_;
+  void* context_;
+  const char* section_ = "";
+};
+
+void tell_build(Facts& facts) {
+  facts.section("build");
+  facts.tell("version", zc_version_text());
+  facts.tell("compiler", __VERSION__);
+  facts.tell("transports", "threads, shared memory");
+  facts.tell("schedules", "direct");
+  for (const char* part : {"CUDA", "NCCL", "UCX", "hwloc"}) facts.tell(part, "no", "not part of this version");
+}
+
+void tell_probe(const Facts& facts, const char* name, const transport::Probe& probe) {
+  facts.tell(name, probe.works ? "yes" : "no", probe.why);
+}
+
+void tell_host(Facts& facts) {
+  facts.section("host");
+  const int affinity = affinity_cores(), usable = usable_cores();
+  facts.tell("usable cores", std::to_string(usable),
+             format("affinity %d%s", affinity, usable < affinity ? ", less by the CPU quota of a cgroup" : ""));
+  facts.tell("spin before sleeping", format("%lld ns", static_cast<long long>(default_spin_ns(usable, usable))),
+             "with no more ranks than cores; 0 with more");
+  const MemoryRoom room = memory_room();
+  facts.tell("memory left", format("%llu bytes", static_cast<unsigned long long>(room.left_bytes)), room.limit_text);
+  facts.tell("extent of shared memory",
+             format("%llu bytes", static_cast<unsigned long long>(transport::ShmArena::default_bytes())),
+             "address space, of which only what is used takes memory");
+  tell_probe(facts, "sealed memfd", transport::probe_memfd());
+  tell_probe(facts, "futex_waitv", transport::probe_futex_waitv());
+  tell_probe(facts, "process_vm_readv", transport::probe_private_read());
+}
+
+void tell_launch(Facts& facts) {
+  facts.section("launch");
+  try {
+    const boot::Launch launch = boot::detect_launch([](const char* name) { return text_variable(name); },
+                                                    [] { return boot::ancestor_text(boot::kHydraProcess); });
+    std::string used;
+    for (const std::string& variable : launch.used) used += (used.empty() ? "" : ", ") + variable;
+    facts.tell("launcher", boot::launcher_name(launch.launcher), used);
+    if (launch.launcher == boot::Launcher::none) return;
+    facts.tell("rank", std::to_string(launch.rank));
+    facts.tell("ranks", std::to_string(launch.ranks));
+    facts.tell("local rank", std::to_string(launch.local_rank));
+    facts.tell("local ranks", std::to_string(launch.local_ranks));
+    facts.tell("job", launch.job);
+  } catch (const Error& error) {
+    facts.tell("launcher", "cannot be told", error.what());
+  }
+}
+
+void tell_variables(Facts& facts) {
+  facts.section("variables");
+  for (const Variable& variable : variables()) {
+    const std::optional<std::string> value = text_variable(variable.name);
+    facts.tell(variable.name, value ? *value : "not set", format("%s: %s", variable.unit, variable.meaning));
+  }
+}
+
+}  // namespace
+
+zc_status zc_info(zc_info_fn callback, void* context) {
+  return capi::guard([&] {
+    ZC_REQUIRE(callback != nullptr, ZC_ARGUMENT, "callback is NULL");
+    Facts facts(callback, context);
+    tell_build(facts);
+    tell_host(facts);
+    tell_launch(facts);
+    tell_variables(facts);
+    return ZC_OK;
+  });
+}

@@ -1,0 +1,49 @@
+// How collectives cut vectors: one block per rank, and places in them. Pure.
+#pragma once
+
+#include "base/math.hpp"
+#include "comm/call.hpp"
+
+#include <zerocomm/types.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+namespace zerocomm::comm {
+
+// Most ranks of a communicator: arrays of addresses live on the stack.
+inline constexpr std::size_t kMostRanks = 1024;
+
+// How a vector is cut into one block per rank.
+class Blocks {
+ public:
+  Blocks(std::size_t ranks, std::size_t count, const std::size_t* counts)
+      : ranks_(ranks), count_(count), counts_(counts) {}
+  std::size_t count(std::int32_t rank) const { return counts_ ? counts_[rank] : count_; }
+  std::size_t offset(std::int32_t rank) const {
+    return counts_ ? std::accumulate(counts_, counts_ + rank, std::size_t{0}) : count_ * static_cast<std::size_t>(rank);
+  }
+  std::size_t total() const {
+    if (!counts_) return checked_mul(count_, ranks_);
+    std::size_t sum = 0;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) sum = checked_add(sum, counts_[rank]);
+    return sum;
+  }
+  std::size_t most() const { return counts_ ? *std::max_element(counts_, counts_ + ranks_) : count_; }
+  std::uint64_t hash() const { return counts_ ? hash_counts(counts_, ranks_) : 0; }
+
+ private:
+  std::size_t ranks_;
+  std::size_t count_;
+  const std::size_t* counts_;
+};
+
+inline const std::byte* at(const void* base, std::size_t elements, zc_dtype dtype) {
+  return static_cast<const std::byte*>(base) + elements * zc_dtype_bytes(dtype);
+}
+inline std::byte* at(void* base, std::size_t elements, zc_dtype dtype) {
+  return static_cast<std::byte*>(base) + elements * zc_dtype_bytes(dtype);
+}
+
+}  // namespace zerocomm::comm
