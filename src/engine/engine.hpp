@@ -35,6 +35,12 @@ struct FreeMemory {
   void operator()(void* memory) const { zc_mem_free(comm, memory); }
 };
 
+// Where the parameters of one buffer lie: what parameter_at counts from.
+struct ParameterHome {
+  zc_window* window = nullptr;
+  std::byte* own = nullptr;  // this rank's part
+};
+
 // One thread inside a call that reads parameters. It was counted under the lock when it came in.
 class Inside {
  public:
@@ -71,6 +77,11 @@ class Engine {
   zc_status grad_buffer(std::size_t use, void** gradient);
   zc_status end();
 
+  // Says in the flight recorder what is about to be called.
+  Engine& noted(const char* call, std::uint64_t value = 0) {
+    zc_comm_note(comm_, call, value);
+    return *this;
+  }
   bool in_this_process() const { return fork_generation() == fork_generation_; }
 
   zc_status norm(zc_norm* norm);
@@ -91,6 +102,7 @@ class Engine {
   // Set up.
   void check_agreement() const;
   MemoryPlan agreed_plan() const;
+  void make_windows();
   void list_pieces();
   void count_logical_bytes();
   void fill(void* memory, std::size_t bytes) const;  // poison, if it is on
@@ -99,15 +111,16 @@ class Engine {
   // Places (engine_places.cpp). Offsets of blocks and uses are elements.
   std::byte* own(std::size_t offset_bytes) const { return own_memory_ + offset_bytes; }
   Part owned_part(const shard::Use& use, std::int32_t rank) const;
+  std::size_t place(const shard::Block& block, std::int32_t rank, std::size_t block_offset, bool full) const;
   std::size_t parameter_at(const shard::Block& block, std::int32_t rank, std::size_t block_offset) const;
   std::size_t master_bytes_at(const shard::Block& block, std::int32_t rank, std::size_t block_offset) const;
   std::size_t gradient_bytes_at(std::size_t use, std::int32_t rank, std::size_t use_offset) const;
+  std::byte* own_parameter(const shard::Block& block, std::size_t block_offset) const;
   float* gradient_at(std::size_t use, std::size_t use_offset) const;
   float* master_at(std::size_t use, std::size_t use_offset) const;
   std::byte* gathered(std::size_t unit, std::size_t offset_bytes) const;
   const void* use_address(std::size_t use) const;
-  std::size_t real_count(std::size_t block,
-                         std::int32_t rank) const;  // elements of a rank's shard up to its last real one
+  zc_status read_owned(const shard::Block& block, std::int32_t owner, std::byte* to_block) const;
   std::uint64_t load_word(std::int32_t rank, std::size_t word) const;
   void store_word(std::int32_t rank, std::size_t word, std::uint64_t value) const;
 
@@ -176,6 +189,8 @@ class Engine {
   std::unique_ptr<void, FreeMemory> gathered_memory_;
   std::unique_ptr<zc_window, Release> window_;
   std::byte* own_memory_ = nullptr;
+  std::vector<std::unique_ptr<zc_window, Release>> windows_apart_;  // of parameters
+  std::vector<ParameterHome> parameters_;                           // by buffer
   std::vector<zc_zero_piece> pieces_;
   std::size_t state_count_ = 0;
   std::vector<std::size_t> unit_logical_bytes_;  // that a fetch of the unit makes this rank receive

@@ -34,6 +34,19 @@ std::int64_t deadline_of(const zc_comm* comm) {
   return info.deadline_ns;
 }
 
+std::unique_ptr<zc_window, Release> make_window(zc_comm* comm, const zc_window_config& config) {
+  zc_window* made = nullptr;
+  require_ok(zc_window_create(comm, &config, &made));
+  return std::unique_ptr<zc_window, Release>(made);
+}
+
+std::byte* own_part(zc_window* window, std::int32_t rank) {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  require_ok(zc_window_ptr(window, rank, &memory, &bytes));
+  return static_cast<std::byte*>(memory);
+}
+
 void* gathered_memory(zc_comm* comm, const MemoryPlan& plan) {
   void* memory = nullptr;
   if (plan.ledger.gather_bytes != 0) require_ok(zc_mem_alloc(comm, plan.ledger.gather_bytes, &memory));
@@ -127,17 +140,7 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
       failed_fetches_(layout_.units.size(), 0),
       gradients_(layout_.uses.size(), nullptr),
       slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot) {
-  zc_window_config window{};
-  window.struct_size = sizeof window;
-  window.bytes = plan_.window_bytes;
-  window.word_count = words_.count();
-  zc_window* made = nullptr;
-  require_ok(zc_window_create(comm_, &window, &made));
-  window_.reset(made);
-  void* memory = nullptr;
-  std::size_t bytes = 0;
-  require_ok(zc_window_ptr(window_.get(), rank_, &memory, &bytes));
-  own_memory_ = static_cast<std::byte*>(memory);
+  make_windows();
   fill(gathered_memory_.get(), plan_.ledger.gather_bytes);
   for (std::size_t slot = 0; slot < plan_.slot_bytes_at.size() && !plan_.own_slots; ++slot)
     fill(own(plan_.slot_bytes_at[slot]), plan_.ledger.slot_bytes / plan_.slots);
@@ -150,6 +153,25 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
 }
 
 Engine::~Engine() = default;
+
+void Engine::make_windows() {
+  zc_window_config config{};
+  config.struct_size = sizeof config;
+  config.bytes = plan_.window_bytes;
+  config.word_count = words_.count();
+  window_ = make_window(comm_, config);
+  own_memory_ = own_part(window_.get(), rank_);
+  parameters_.assign(layout_.buffers.size(), ParameterHome{window_.get(), own_memory_});
+  if (!plan_.parameters_apart) return;
+  config.word_count = 0;
+  config.contiguous = 1;  // flat placement: the whole buffer in one run
+  for (std::size_t b = 0; b < layout_.buffers.size(); ++b) {
+    config.bytes = layout_.buffers[b].shard_count * zc_dtype_bytes(layout_.buffers[b].dtype);
+    if (config.bytes == 0) continue;
+    windows_apart_.push_back(make_window(comm_, config));
+    parameters_[b] = {windows_apart_.back().get(), own_part(windows_apart_.back().get(), rank_)};
+  }
+}
 
 // Before anything that can fail on one rank alone because its arguments are others: such ranks are told of the
 // difference.
@@ -185,7 +207,7 @@ void Engine::list_pieces() {
     piece.count = count;
     piece.buffer = block.buffer;
     piece.state_offset = state_count_;
-    piece.parameter = own(parameter_at(block, rank_, use.block_offset + use_offset));
+    piece.parameter = own_parameter(block, use.block_offset + use_offset);
     piece.gradient = gradient_at(use_index, use_offset);
     piece.master = has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset)
                                                              : static_cast<float*>(piece.parameter);

@@ -179,15 +179,9 @@ zc_status Engine::fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_
   ZC_TRY(check_changes(generation));
   for (const std::size_t index : layout_.units[unit].blocks) {
     const shard::Block& block = layout_.blocks[index];
-    const std::size_t element_bytes = zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
     std::byte* to = gathered(unit, offset_bytes) + block.unit_offset_bytes;
-    for (std::int32_t step = 0; step < ranks_; ++step) {
-      const std::int32_t owner = (rank_ + step) % ranks_;  // every rank begins with another owner
-      const std::size_t first = static_cast<std::size_t>(owner) * block.shard_count, count = real_count(index, owner);
-      if (count == 0) continue;
-      ZC_TRY(zc_window_read(window_.get(), owner, parameter_at(block, owner, first), to + first * element_bytes,
-                            count * element_bytes, 0, nullptr));
-    }
+    for (std::int32_t step = 0; step < ranks_; ++step)
+      ZC_TRY(read_owned(block, (rank_ + step) % ranks_, to));  // every rank begins with another owner
   }
   gather_bytes_ += unit_logical_bytes_[unit];
   return ZC_OK;

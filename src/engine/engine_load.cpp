@@ -50,8 +50,7 @@ zc_status Engine::store_use(std::size_t use_index, std::size_t first, std::size_
     return zc_cast(data + (part.offset - first) * zc_dtype_bytes(dtype), dtype, to, to_dtype, part.count);
   };
   const Part stored = overlap(plan_.full_parameters ? Part{0, use.in_tensor.count} : owned);
-  if (stored.count != 0)
-    ZC_TRY(put(stored, own(parameter_at(block, rank_, use.block_offset + stored.offset)), buffer.dtype));
+  if (stored.count != 0) ZC_TRY(put(stored, own_parameter(block, use.block_offset + stored.offset), buffer.dtype));
   if (!has_master(buffer)) return ZC_OK;
   const Part mastered = overlap(layout_.stage == ZC_STAGE_0 ? Part{0, use.in_tensor.count} : owned);
   if (mastered.count == 0) return ZC_OK;
@@ -179,7 +178,8 @@ zc_status Engine::export_tensor(std::size_t tensor, zc_state state, void* destin
       const std::size_t at = master ? master_bytes_at(block, rank, use.block_offset + part.offset)
                                     : parameter_at(block, rank, use.block_offset + part.offset);
       auto* to = static_cast<std::byte*>(destination) + (use.in_tensor.offset + part.offset) * element_bytes;
-      ZC_TRY(zc_window_read(window_.get(), rank, at, to, part.count * element_bytes, 0, nullptr));
+      zc_window* window = master ? window_.get() : parameters_[block.buffer].window;
+      ZC_TRY(zc_window_read(window, rank, at, to, part.count * element_bytes, 0, nullptr));
     }
   }
   return ZC_OK;

@@ -1,36 +1,31 @@
 // Where elements of a use lie: in replicas, shards, slots and gathered units.
 #include "engine/engine.hpp"
-
-#include <algorithm>
+#include "shard/ownership.hpp"
 
 namespace zerocomm::engine {
 
 using shard::kNoIndex;
 
 Part Engine::owned_part(const shard::Use& use, std::int32_t rank) const {
-  const shard::Block& block = layout_.blocks[use.block];
-  const std::size_t low = static_cast<std::size_t>(rank) * block.shard_count, high = low + block.shard_count;
-  const std::size_t first = std::max(use.block_offset, low),
-                    last = std::min(use.block_offset + use.in_tensor.count, high);
-  return first < last ? Part{first - use.block_offset, last - first} : Part{};
+  const shard::OwnedRange owned = shard::owned_in_use(layout_.blocks[use.block], use, rank);
+  return {owned.offset, owned.count};
 }
 
-// Offset in the window part of `rank` of an element of a block: in the full replica, or in that rank's shard, which
-// must hold it.
+// Element of a block in a full replica of its buffer, or in the shard of `rank`, which must hold it.
+std::size_t Engine::place(const shard::Block& block, std::int32_t rank, std::size_t block_offset, bool full) const {
+  return full ? shard::place_in_buffer(block, ranks_, block_offset) : shard::place_in_shard(block, rank, block_offset);
+}
+
+// Offset of an element of a block in the part of `rank` of the window of its buffer's parameters.
 std::size_t Engine::parameter_at(const shard::Block& block, std::int32_t rank, std::size_t block_offset) const {
-  const std::size_t element =
-      plan_.full_parameters ? static_cast<std::size_t>(ranks_) * block.shard_offset + block_offset
-                            : block.shard_offset + block_offset - static_cast<std::size_t>(rank) * block.shard_count;
-  return plan_.parameter_bytes_at[block.buffer] + element * zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
+  return plan_.parameter_bytes_at[block.buffer] +
+         place(block, rank, block_offset, plan_.full_parameters) * zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
 }
 
-// The same for masters, which are cut in every stage but 0.
+// The same for masters, which lie in the engine's window and are cut in every stage but 0.
 std::size_t Engine::master_bytes_at(const shard::Block& block, std::int32_t rank, std::size_t block_offset) const {
-  const std::size_t element =
-      layout_.stage == ZC_STAGE_0
-          ? static_cast<std::size_t>(ranks_) * block.shard_offset + block_offset
-          : block.shard_offset + block_offset - static_cast<std::size_t>(rank) * block.shard_count;
-  return plan_.master_bytes_at[block.buffer] + element * sizeof(float);
+  return plan_.master_bytes_at[block.buffer] +
+         place(block, rank, block_offset, layout_.stage == ZC_STAGE_0) * sizeof(float);
 }
 
 // Offset in the window part of `rank`, who owns the element, of its reduced gradient.
@@ -39,11 +34,11 @@ std::size_t Engine::gradient_bytes_at(std::size_t use_index, std::int32_t rank, 
   const shard::Block& block = layout_.blocks[use.block];
   const std::size_t base = plan_.gradient_bytes_at[block.buffer];
   if (base == kNoIndex) return plan_.slot_bytes_at[use.bucket] + (use.bucket_offset + use_offset) * sizeof(float);
-  const std::size_t block_offset = use.block_offset + use_offset;
-  const std::size_t element =
-      plan_.full_gradients ? static_cast<std::size_t>(ranks_) * block.shard_offset + block_offset
-                           : block.shard_offset + block_offset - static_cast<std::size_t>(rank) * block.shard_count;
-  return base + element * sizeof(float);
+  return base + place(block, rank, use.block_offset + use_offset, plan_.full_gradients) * sizeof(float);
+}
+
+std::byte* Engine::own_parameter(const shard::Block& block, std::size_t block_offset) const {
+  return parameters_[block.buffer].own + parameter_at(block, rank_, block_offset);
 }
 
 float* Engine::gradient_at(std::size_t use, std::size_t use_offset) const {
@@ -67,20 +62,18 @@ const void* Engine::use_address(std::size_t use_index) const {
   const shard::Use& stored = layout_.uses[layout_.uses[use_index].stored];
   if (stored.in_tensor.count == 0) return nullptr;
   const shard::Block& block = layout_.blocks[stored.block];
-  if (plan_.full_parameters) return own(parameter_at(block, rank_, stored.block_offset));
+  if (plan_.full_parameters) return own_parameter(block, stored.block_offset);
   return gathered(block.unit, fetcher_.offset_bytes(block.unit)) + block.unit_offset_bytes +
          stored.block_offset * zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
 }
 
-std::size_t Engine::real_count(std::size_t block_index, std::int32_t rank) const {
-  std::size_t end = 0;
-  const shard::Block& block = layout_.blocks[block_index];
-  for (const std::size_t index : layout_.units[block.unit].uses) {
-    const shard::Use& use = layout_.uses[index];
-    if (use.stored == index && use.block == block_index) end = std::max(end, use.block_offset + use.in_tensor.count);
-  }
-  const std::size_t low = static_cast<std::size_t>(rank) * block.shard_count;
-  return end > low ? std::min(end - low, block.shard_count) : 0;
+// Copies what `owner` owns of a block, up to its last real element, to its place in a copy of the block: one read.
+zc_status Engine::read_owned(const shard::Block& block, std::int32_t owner, std::byte* to_block) const {
+  const shard::OwnedRange owned = shard::owned_in_block(block, owner, 0, block.real_count);
+  if (owned.count == 0) return ZC_OK;
+  const std::size_t element_bytes = zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
+  return zc_window_read(parameters_[block.buffer].window, owner, parameter_at(block, owner, owned.offset),
+                        to_block + owned.offset * element_bytes, owned.count * element_bytes, 0, nullptr);
 }
 
 std::uint64_t Engine::load_word(std::int32_t rank, std::size_t word) const {

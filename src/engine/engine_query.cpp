@@ -30,9 +30,15 @@ zc_status Engine::state(zc_state state, std::size_t buffer_index, void** shard, 
              layout_.buffers.size());
   const shard::Buffer& buffer = layout_.buffers[buffer_index];
   const bool f32_parameter = buffer.dtype == ZC_DTYPE_F32;
+  std::byte* home = own_memory_;
   std::size_t at = kNoIndex;
   if (state == ZC_STATE_PARAMETER || (state == ZC_STATE_MASTER && f32_parameter)) {
-    if (!plan_.full_parameters) at = plan_.parameter_bytes_at[buffer_index];
+    home = parameters_[buffer_index].own;
+    if (!plan_.full_parameters)
+      at = plan_.parameter_bytes_at[buffer_index];
+    else if (layout_.placement == ZC_PLACEMENT_FLAT && layout_.stage != ZC_STAGE_0)  // one run of the replica
+      at = plan_.parameter_bytes_at[buffer_index] +
+           static_cast<std::size_t>(rank_) * buffer.shard_count * zc_dtype_bytes(buffer.dtype);
   } else if (state == ZC_STATE_MASTER) {
     if (layout_.stage != ZC_STAGE_0) at = plan_.master_bytes_at[buffer_index];
   } else if (state == ZC_STATE_GRADIENT) {
@@ -43,7 +49,7 @@ zc_status Engine::state(zc_state state, std::size_t buffer_index, void** shard, 
   ZC_REQUIRE(at != kNoIndex, ZC_UNSUPPORTED,
              "rank %d: state %d of buffer %zu is no array of its own in this stage; zc_zero_pieces has its addresses",
              rank_, static_cast<int>(state), buffer_index);
-  *shard = own(at);
+  *shard = home + at;
   *count = buffer.shard_count;
   return ZC_OK;
 }
@@ -87,7 +93,7 @@ zc_zero_stats Engine::stats() const {
 
 zc_zero_ledger Engine::ledger() const {
   zc_zero_ledger ledger = plan_.ledger;
-  ledger.control_bytes = words_.count() * sizeof(std::uint64_t);
+  ledger.control_bytes = (words_.count() + windows_apart_.size()) * sizeof(std::uint64_t);
   ledger.total_bytes = ledger.parameter_bytes + ledger.gradient_bytes + ledger.master_bytes + ledger.slot_bytes +
                        ledger.gather_bytes + ledger.control_bytes;
   return ledger;

@@ -102,17 +102,10 @@ zc_status Engine::carry_out(const zero::Action& action) {
 
 // Stages 1 and 2: brings what others own of the trained parameters into this rank's replica.
 zc_status Engine::pull_replicas() {
-  for (std::size_t index = 0; index < layout_.blocks.size(); ++index) {
-    const shard::Block& block = layout_.blocks[index];
-    const shard::Buffer& buffer = layout_.buffers[block.buffer];
-    if (!buffer.trainable) continue;
-    for (std::int32_t step = 1; step < ranks_; ++step) {
-      const std::int32_t owner = (rank_ + step) % ranks_;
-      const std::size_t count = real_count(index, owner);
-      if (count == 0) continue;
-      const std::size_t at = parameter_at(block, owner, static_cast<std::size_t>(owner) * block.shard_count);
-      ZC_TRY(zc_window_read(window_.get(), owner, at, own(at), count * zc_dtype_bytes(buffer.dtype), 0, nullptr));
-    }
+  for (const shard::Block& block : layout_.blocks) {
+    if (!layout_.buffers[block.buffer].trainable) continue;
+    for (std::int32_t step = 1; step < ranks_; ++step)
+      ZC_TRY(read_owned(block, (rank_ + step) % ranks_, own_parameter(block, 0)));
   }
   gather_bytes_ += publish_logical_bytes_;
   return ZC_OK;

@@ -39,7 +39,7 @@ void plan_states(const shard::Layout& layout, MemoryPlan& plan, Places& places) 
     const std::size_t full_count = checked_mul(ranks, buffer.shard_count);
     const std::size_t parameter_bytes =
         checked_mul(plan.full_parameters ? full_count : buffer.shard_count, zc_dtype_bytes(buffer.dtype));
-    plan.parameter_bytes_at.push_back(places.take(parameter_bytes));
+    plan.parameter_bytes_at.push_back(plan.parameters_apart ? 0 : places.take(parameter_bytes));
     plan.ledger.parameter_bytes += parameter_bytes;
 
     const bool own_gradients = buffer.trainable && !(plan.reduce_in_place && wire_dtype(plan, buffer) == ZC_DTYPE_F32);
@@ -122,6 +122,7 @@ MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config
   MemoryPlan plan;
   const bool add_first = config.accumulation == ZC_ACCUMULATE_FIRST && config.micro_steps > 1;
   plan.full_parameters = layout.stage != ZC_STAGE_3;
+  plan.parameters_apart = layout.placement == ZC_PLACEMENT_FLAT && !plan.full_parameters;
   plan.full_gradients = layout.stage == ZC_STAGE_0;
   plan.own_slots = layout.stage == ZC_STAGE_1 || add_first;
   plan.wire_is_f32 = add_first;

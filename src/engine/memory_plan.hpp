@@ -17,13 +17,14 @@ struct MemoryPlan {
   // How gradients travel.
   bool own_slots = false;    // every bucket has its own full-size slot (stage 1, or passes are added up locally first)
   bool wire_is_f32 = false;  // local accumulators are f32 and are what is sent
-  bool reduce_in_place = false;  // the reduced gradient lies in the owner's slot
-  bool full_gradients = false;   // stage 0: every rank has all reduced gradients
-  bool full_parameters = false;  // stages 0 to 2: every rank has all parameters
+  bool reduce_in_place = false;   // the reduced gradient lies in the owner's slot
+  bool full_gradients = false;    // stage 0: every rank has all reduced gradients
+  bool full_parameters = false;   // stages 0 to 2: every rank has all parameters
+  bool parameters_apart = false;  // flat placement, stage 3: every buffer's parameter shards are a window of their own
   std::uint32_t slots = 0;
 
   // Offsets in every rank's window part.
-  std::vector<std::size_t> parameter_bytes_at;  // by buffer
+  std::vector<std::size_t> parameter_bytes_at;  // by buffer; 0 if they are apart
   std::vector<std::size_t> gradient_bytes_at;   // by buffer; kNoIndex if frozen or reduced in place
   std::vector<std::size_t> master_bytes_at;     // by buffer; kNoIndex if it has none
   std::vector<std::size_t> slot_bytes_at;       // by slot

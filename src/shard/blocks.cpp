@@ -47,30 +47,56 @@ std::size_t find_block(Layout& layout, std::size_t unit, std::size_t buffer) {
   return layout.blocks.size() - 1;
 }
 
-// Closes a block: pads it to one equal, aligned shard per rank.
-void cut_block(const Layout& layout, Block& block, Buffer& buffer) {
-  const auto ranks = static_cast<std::size_t>(layout.ranks);
-  block.shard_count = round_up(ceil_div(block.count, ranks), block_alignment(layout, buffer));
-  block.count = checked_mul(block.shard_count, ranks);
-  block.shard_offset = buffer.shard_count;
-  buffer.shard_count = checked_add(buffer.shard_count, block.shard_count);
-}
-
-void place_unit(Layout& layout, std::size_t index, const std::vector<std::size_t>& buffer_of) {
-  Unit& unit = layout.units[index];
-  for (const std::size_t i : unit.uses) {
+void place_uses(Layout& layout, std::size_t index, const std::vector<std::size_t>& buffer_of) {
+  for (const std::size_t i : layout.units[index].uses) {
     Use& use = layout.uses[i];
     if (use.stored != i) continue;
     use.block = find_block(layout, index, buffer_of[use.tensor]);
     Block& block = layout.blocks[use.block];
-    use.block_offset = round_up(block.count, block_alignment(layout, layout.buffers[block.buffer]));
-    if (use.in_tensor.count > 0) block.count = checked_add(use.block_offset, use.in_tensor.count);
+    use.block_offset = round_up(block.real_count, block_alignment(layout, layout.buffers[block.buffer]));
+    if (use.in_tensor.count > 0) block.real_count = checked_add(use.block_offset, use.in_tensor.count);
   }
+}
+
+std::size_t even_shard(const Layout& layout, const Buffer& buffer, std::size_t count) {
+  return round_up(ceil_div(count, static_cast<std::size_t>(layout.ranks)), block_alignment(layout, buffer));
+}
+
+// Per unit: pads every block to one equal, aligned shard per rank. A rank's shards of all blocks lie end to end.
+void cut_blocks(Layout& layout) {
+  for (Block& block : layout.blocks) {
+    Buffer& buffer = layout.buffers[block.buffer];
+    block.shard_count = even_shard(layout, buffer, block.real_count);
+    block.count = block.padded_count = checked_mul(block.shard_count, static_cast<std::size_t>(layout.ranks));
+    block.shard_offset = buffer.shard_count;
+    buffer.shard_count = checked_add(buffer.shard_count, block.shard_count);
+  }
+}
+
+// Flat: blocks lie end to end, each aligned; every buffer is padded once.
+void cut_buffers(Layout& layout) {
+  std::vector<std::size_t> end(layout.buffers.size(), 0), last(layout.buffers.size(), kNoIndex);
+  for (std::size_t b = 0; b < layout.blocks.size(); ++b) {
+    Block& block = layout.blocks[b];
+    block.count = block.real_count;
+    block.padded_count = round_up(block.real_count, block_alignment(layout, layout.buffers[block.buffer]));
+    block.cut_offset = end[block.buffer];
+    end[block.buffer] = checked_add(block.cut_offset, block.padded_count);
+    if (block.count > 0) last[block.buffer] = b;
+  }
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
+    Buffer& buffer = layout.buffers[b];
+    buffer.shard_count = even_shard(layout, buffer, end[b]);
+    const std::size_t whole = checked_mul(buffer.shard_count, static_cast<std::size_t>(layout.ranks));
+    if (last[b] != kNoIndex) layout.blocks[last[b]].padded_count += whole - end[b];
+  }
+  for (Block& block : layout.blocks) block.shard_count = layout.buffers[block.buffer].shard_count;
+}
+
+void place_blocks(Layout& layout, Unit& unit) {
   for (const std::size_t b : unit.blocks) {
     Block& block = layout.blocks[b];
-    Buffer& buffer = layout.buffers[block.buffer];
-    cut_block(layout, block, buffer);
-    const std::size_t bytes = zc_dtype_bytes(buffer.dtype);
+    const std::size_t bytes = zc_dtype_bytes(layout.buffers[block.buffer].dtype);
     block.unit_offset_bytes = round_up(unit.gathered_bytes, std::max(layout.alignment_bytes, bytes));
     unit.gathered_bytes = checked_add(block.unit_offset_bytes, checked_mul(block.count, bytes));
   }
@@ -82,14 +108,19 @@ void place_unit(Layout& layout, std::size_t index, const std::vector<std::size_t
 
 void add_blocks(Layout& layout, zc_dtype shard_gradient_dtype) {
   const std::vector<std::size_t> buffer_of = add_buffers(layout, shard_gradient_dtype);
-  for (std::size_t u = 0; u < layout.units.size(); ++u) place_unit(layout, u, buffer_of);
+  for (std::size_t u = 0; u < layout.units.size(); ++u) place_uses(layout, u, buffer_of);
+  if (layout.placement == ZC_PLACEMENT_FLAT)
+    cut_buffers(layout);
+  else
+    cut_blocks(layout);
+  for (Unit& unit : layout.units) place_blocks(layout, unit);
   for (Use& use : layout.uses) {
     use.block = layout.uses[use.stored].block;
     use.block_offset = layout.uses[use.stored].block_offset;
   }
   // Nobody who adds up bytes later can overflow. Eight bytes are the widest element of any state.
   std::size_t all_bytes = 0;
-  for (const Block& block : layout.blocks) all_bytes = checked_add(all_bytes, checked_mul(block.count, 8));
+  for (const Block& block : layout.blocks) all_bytes = checked_add(all_bytes, checked_mul(block.padded_count, 8));
 }
 
 }  // namespace zerocomm::shard

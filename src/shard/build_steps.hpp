@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/math.hpp"
-#include "shard/layout.hpp"
+#include "shard/ownership.hpp"
 
 #include <vector>
 
@@ -49,12 +49,10 @@ template <class Visit>
 void for_each_run(const Use& use, const Block& block, Visit&& visit) {
   std::size_t done = 0;
   while (done < use.in_tensor.count) {
-    const std::size_t place = use.block_offset + done;
-    const std::size_t in_shard = place % block.shard_count;
-    const std::size_t left = use.in_tensor.count - done, room = block.shard_count - in_shard;
-    const std::size_t count = left < room ? left : room;
-    visit(OwnedRun{static_cast<std::int32_t>(place / block.shard_count), done, block.shard_offset + in_shard, count});
-    done += count;
+    const std::int32_t owner = owner_of(block, use.block_offset + done);
+    const OwnedRange owned = owned_in_use(block, use, owner);
+    visit(OwnedRun{owner, owned.offset, owned.shard_offset, owned.count});
+    done += owned.count;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/math.hpp"
 #include "shard/layout_totals.hpp"
+#include "shard/ownership.hpp"
 #include "shard/stage_table.hpp"
 
 namespace zerocomm::shard {
@@ -117,7 +118,7 @@ zc_estimate finish(zc_estimate sum) {
 }
 
 // One part per buffer.
-std::vector<Part> read_parts(const Layout& layout, std::size_t rank) {
+std::vector<Part> read_parts(const Layout& layout, std::int32_t rank) {
   std::vector<Part> parts;
   for (std::size_t b = 0; b < layout.buffers.size(); ++b) {
     const Buffer& buffer = layout.buffers[b];
@@ -129,7 +130,7 @@ std::vector<Part> read_parts(const Layout& layout, std::size_t rank) {
     part.full = checked_mul(static_cast<std::size_t>(layout.ranks), buffer.shard_count);
     part.full_real = buffer.count;
     part.shard = buffer.shard_count;
-    part.shard_real = owned_count(layout, rank, b);
+    part.shard_real = owned_count(layout, static_cast<std::size_t>(rank), b);
     part.fetched = part.full_real - part.shard_real;
     parts.push_back(part);
   }
@@ -140,10 +141,7 @@ std::vector<Part> read_parts(const Layout& layout, std::size_t rank) {
     const Use& use = layout.uses[i];
     if (use.stored != i || !layout.units[use.unit].persistent) continue;
     const Block& block = layout.blocks[use.block];
-    const std::size_t mine = block.shard_count * rank, next = block.shard_count * (rank + 1);
-    const std::size_t begin = use.block_offset, end = begin + use.in_tensor.count;
-    const std::size_t low = begin > mine ? begin : mine, high = end < next ? end : next;
-    const std::size_t foreign = use.in_tensor.count - (high > low ? high - low : 0);
+    const std::size_t foreign = use.in_tensor.count - owned_in_use(block, use, rank).count;
     parts[block.buffer].fetched -= foreign;
     parts[block.buffer].kept += foreign;
   }
@@ -156,7 +154,7 @@ zc_estimate estimate_layout(const Layout& layout, std::int32_t rank, const zc_es
   ZC_REQUIRE(rank >= 0 && rank < layout.ranks, ZC_ARGUMENT, "rank %d of a layout of %d ranks", rank, layout.ranks);
   const Model model = read_model(layout.ranks, layout.stage, config);
   zc_estimate sum{};
-  for (const Part& part : read_parts(layout, static_cast<std::size_t>(rank))) add_part(sum, model, part);
+  for (const Part& part : read_parts(layout, rank)) add_part(sum, model, part);
   return finish(sum);
 }
 

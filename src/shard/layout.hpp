@@ -39,13 +39,16 @@ struct Use {
       parts;  // stored trainable uses: itself, then its ties in list order (their gradients are added in this order)
 };
 
-// One unit's elements of one buffer: padded to ranks * shard_count and cut evenly; rank r owns [r, r+1) * shard_count.
+// One unit's elements of one buffer. ownership.hpp says who owns which.
 struct Block {
   std::size_t unit = 0;
   std::size_t buffer = 0;
-  std::size_t count = 0;  // real elements plus alignment gaps plus tail padding = ranks * shard_count
-  std::size_t shard_count = 0;
-  std::size_t shard_offset = 0;       // of this block in every rank's shard of the buffer
+  std::size_t real_count = 0;  // up to its last real element: tensors and alignment gaps
+  std::size_t count = 0;       // when gathered. Per unit: with its tail padding, ranks * shard_count; flat: real_count
+  std::size_t padded_count = 0;  // what it takes of its buffer. Flat: up to the next block, or to the buffer's end
+  std::size_t shard_count = 0;  // elements that each rank owns of the cut. Per unit: of this block; flat: of the buffer
+  std::size_t shard_offset = 0;       // of the cut in every rank's shard of the buffer; flat: 0
+  std::size_t cut_offset = 0;         // of this block in the cut; per unit: 0
   std::size_t unit_offset_bytes = 0;  // of this block in the unit's gathered memory
 };
 
@@ -90,6 +93,7 @@ struct Bucket {
 struct Layout {
   std::int32_t ranks = 1;
   zc_stage stage = ZC_STAGE_NONE;
+  zc_placement placement = ZC_PLACEMENT_PER_UNIT;
   std::size_t alignment_bytes = 64;
   std::size_t bucket_bytes = 0;
   std::size_t persistent_bytes = 0;

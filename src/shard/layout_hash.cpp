@@ -74,6 +74,13 @@ std::uint64_t layout_hash(const Layout& layout) {
     hash.add(block.shard_offset);
     hash.add(block.unit_offset_bytes);
   }
+  if (layout.placement == ZC_PLACEMENT_FLAT) {  // the other placement has the hash that it always had
+    hash.add(layout.placement);
+    for (const Block& block : layout.blocks) {
+      hash.add(block.cut_offset);
+      hash.add(block.count);
+    }
+  }
   hash.add(layout.buckets.size());
   for (const Bucket& bucket : layout.buckets) {
     hash.add(bucket.buffer);

@@ -3,6 +3,7 @@
 #include "shard/json_writer.hpp"
 #include "shard/layout_text.hpp"
 #include "shard/layout_totals.hpp"
+#include "shard/ownership.hpp"
 #include "shard/stage_table.hpp"
 
 namespace zerocomm::shard {
@@ -18,6 +19,7 @@ void write_head(JsonWriter& json, const Layout& layout) {
   const LayoutTotals totals = layout_totals(layout);
   json.member("format", "zc.layout").member("version", 1).member("ranks", layout.ranks);
   json.member("stage", stage_row(layout.stage).number);
+  if (layout.placement == ZC_PLACEMENT_FLAT) json.member("placement", "flat");
   json.member("alignment_bytes", layout.alignment_bytes).member("bucket_bytes", layout.bucket_bytes);
   json.member("persistent_bytes", layout.persistent_bytes);
   json.member("hash", format("%016llx", static_cast<unsigned long long>(layout.hash)).c_str());
@@ -77,7 +79,10 @@ void write_buffers(JsonWriter& json, const Layout& layout) {
   json.end_array().line().key("blocks").begin_array();
   for (const Block& block : layout.blocks) {
     json.line().begin_object().member("unit", block.unit).member("buffer", block.buffer).member("count", block.count);
-    json.member("shard_count", block.shard_count).member("shard_offset", block.shard_offset);
+    if (layout.placement == ZC_PLACEMENT_FLAT)
+      json.member("flat_offset", place_in_buffer(block, layout.ranks, 0));
+    else
+      json.member("shard_count", block.shard_count).member("shard_offset", block.shard_offset);
     json.member("unit_offset_bytes", block.unit_offset_bytes).end_object();
   }
   json.end_array();

@@ -2,6 +2,7 @@
 #include "base/check.hpp"
 #include "shard/layout_text.hpp"
 #include "shard/layout_totals.hpp"
+#include "shard/ownership.hpp"
 #include "shard/stage_table.hpp"
 
 namespace zerocomm::shard {
@@ -19,8 +20,9 @@ std::string slice_text(const Layout& layout, std::size_t tensor, std::size_t off
 
 void write_head(std::string& text, const Layout& layout) {
   const LayoutTotals totals = layout_totals(layout);
-  text += format("layout: stage %d over %s, aligned to %zu bytes, hash %016llx\n", stage_row(layout.stage).number,
-                 plural(static_cast<std::size_t>(layout.ranks), "rank").c_str(), layout.alignment_bytes,
+  text += format("layout: stage %d over %s, %saligned to %zu bytes, hash %016llx\n", stage_row(layout.stage).number,
+                 plural(static_cast<std::size_t>(layout.ranks), "rank").c_str(),
+                 layout.placement == ZC_PLACEMENT_FLAT ? "flat, " : "", layout.alignment_bytes,
                  static_cast<unsigned long long>(layout.hash));
   text += format("  %s (%zu tied), %zu elements, of which %zu are trained\n",
                  plural(layout.tensors.size(), "tensor").c_str(), totals.tied_tensors, totals.stored_count,
@@ -41,6 +43,9 @@ void write_use(std::string& text, const Layout& layout, std::size_t index) {
     text += format(", stored as %s", layout.tensors[layout.tensors[use.tensor].owner].name.c_str());
   else
     text += format(", block %zu at %zu", use.block, use.block_offset);
+  const Block& block = layout.blocks[use.block];
+  if (use.stored == index && layout.placement == ZC_PLACEMENT_FLAT)
+    text += format(", buffer %zu at %zu", block.buffer, place_in_buffer(block, layout.ranks, use.block_offset));
   text += use.bucket == kNoIndex ? std::string(", frozen\n") : format(", bucket %zu\n", use.bucket);
 }
 

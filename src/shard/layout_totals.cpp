@@ -18,7 +18,7 @@ LayoutTotals layout_totals(const Layout& layout) {
     if (tensor.trainable) totals.trainable_count += tensor.count;
   }
   for (const Block& block : layout.blocks)
-    totals.padded_bytes += block.count * zc_dtype_bytes(layout.buffers[block.buffer].dtype);
+    totals.padded_bytes += block.padded_count * zc_dtype_bytes(layout.buffers[block.buffer].dtype);
   for (const Unit& unit : layout.units)
     totals.largest_unit_bytes = std::max(totals.largest_unit_bytes, unit.gathered_bytes);
   for (const Bucket& bucket : layout.buckets)

@@ -10,7 +10,7 @@ struct LayoutTotals {
   std::size_t stored_count = 0;     // elements of untied tensors
   std::size_t trainable_count = 0;  // of those, trained
   std::size_t stored_bytes = 0;
-  std::size_t padded_bytes = 0;  // of all blocks
+  std::size_t padded_bytes = 0;  // of the shards of all ranks
   std::size_t largest_unit_bytes = 0;
   std::size_t largest_bucket_bytes = 0;
 };

@@ -6,7 +6,8 @@ namespace zerocomm::shard {
 void add_pieces(Layout& layout) {
   layout.pieces.assign(static_cast<std::size_t>(layout.ranks),
                        std::vector<std::vector<zc_piece>>(layout.buffers.size()));
-  // Blocks lie in shards in the order of units, uses in blocks in the order of the unit: pieces come out sorted.
+  // Under both placements blocks lie in shards in the order of units, and uses in blocks in the order of the unit:
+  // pieces come out sorted.
   for (const Unit& unit : layout.units)
     for (const std::size_t i : unit.uses) {
       const Use& use = layout.uses[i];

@@ -20,10 +20,9 @@ void read_config(Layout& layout, const zc_layout_config& config) {
   ZC_REQUIRE(config.ranks >= 1, ZC_ARGUMENT, "ranks is %d; a layout needs at least 1", config.ranks);
   ZC_REQUIRE(config.ranks <= kMaxRanks, ZC_UNSUPPORTED, "ranks is %d; at most %d are supported", config.ranks,
              kMaxRanks);
-  ZC_REQUIRE(config.placement != ZC_PLACEMENT_FLAT, ZC_UNSUPPORTED,
-             "flat placement needs one segment shared by processes of a host; use per-unit placement");
-  ZC_REQUIRE(config.placement == ZC_PLACEMENT_DEFAULT || config.placement == ZC_PLACEMENT_PER_UNIT, ZC_ARGUMENT,
-             "placement %d does not exist", static_cast<int>(config.placement));
+  ZC_REQUIRE(config.placement == ZC_PLACEMENT_DEFAULT || config.placement == ZC_PLACEMENT_PER_UNIT ||
+                 config.placement == ZC_PLACEMENT_FLAT,
+             ZC_ARGUMENT, "placement %d does not exist", static_cast<int>(config.placement));
   const std::size_t alignment = config.alignment_bytes == 0 ? kDefaultAlignmentBytes : config.alignment_bytes;
   ZC_REQUIRE((alignment & (alignment - 1)) == 0, ZC_ARGUMENT, "alignment_bytes is %zu; it must be a power of two",
              alignment);
@@ -34,6 +33,7 @@ void read_config(Layout& layout, const zc_layout_config& config) {
              "shard_gradient_dtype is %s; reduced gradients are f32, f16 or bf16", zc_dtype_name(reduced));
   layout.ranks = config.ranks;
   layout.stage = stage_row(config.stage).stage;
+  layout.placement = config.placement == ZC_PLACEMENT_FLAT ? ZC_PLACEMENT_FLAT : ZC_PLACEMENT_PER_UNIT;
   layout.alignment_bytes = alignment;
   layout.bucket_bytes = config.bucket_bytes == 0 ? kDefaultBucketBytes : config.bucket_bytes;
   layout.persistent_bytes = config.persistent_bytes;

@@ -17,6 +17,7 @@ struct History {
   zc_zero_config config{};
   std::size_t bucket_bytes = 0;
   std::size_t persistent_bytes = 0;
+  zc_placement placement = ZC_PLACEMENT_PER_UNIT;
 };
 
 inline std::vector<zc_tensor> history_tensors() {
@@ -56,6 +57,7 @@ inline History draw_history(std::uint32_t seed) {
   history.config.prefetch = below(4) - 1;
   history.config.drop_released = below(3) == 0;
   history.config.gradient_divisor = 1;
+  history.placement = below(2) == 0 ? ZC_PLACEMENT_PER_UNIT : ZC_PLACEMENT_FLAT;
   return history;
 }
 
@@ -209,6 +211,7 @@ inline void run_history(std::uint32_t seed) {
   const History history = draw_history(seed);
   zc_layout_config config = shape(history.ranks, history.stage, history.bucket_bytes);
   config.persistent_bytes = history.persistent_bytes;
+  config.placement = history.placement;
   const Model model(history_tensors(), config);
   RankOptions ranks;
   ranks.deadline_ns = 20 * kSecondNs;

@@ -2,6 +2,8 @@
 #include "allocations.hpp"
 #include "world.hpp"
 
+#include <tuple>
+
 namespace {
 
 using namespace zerocomm::test;
@@ -15,18 +17,35 @@ zc_ledger ledger_of(zc_comm* comm) {
   return ledger;
 }
 
-class Ledger : public testing::TestWithParam<zc_stage> {};
+class Ledger : public testing::TestWithParam<std::tuple<zc_stage, zc_placement>> {};
 
-// All memory for data is mapped: per rank a window, its words, and gathered units; once the control segment. The rest
-// is bookkeeping of layouts and machines, which grows with tensors, not with elements.
+// What the windows of parameters that lie apart have mapped: each buffer whole, once, and a word of every rank.
+std::size_t pages_apart(const Model& model, std::size_t* window_count) {
+  std::size_t pages = 0;
+  for (std::size_t buffer = 0; buffer < model.info().buffer_count; ++buffer) {
+    zc_buffer_info info{};
+    info.struct_size = sizeof info;
+    RANK_OK(zc_layout_get_buffer(model.get(), buffer, &info));
+    const auto ranks = static_cast<std::size_t>(model.info().ranks);
+    pages += pages_of(ranks * info.shard_count * zc_dtype_bytes(info.dtype)) + ranks * kPage;
+  }
+  *window_count = model.info().buffer_count;
+  return pages;
+}
+
+// All memory for data is mapped: per rank a window, its words, and gathered units; once the control segment; in stage 3
+// of flat placement the parameters of each buffer, once. The rest is bookkeeping of layouts and machines, which grows
+// with tensors, not with elements.
 TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
   constexpr std::int32_t kRanks = 3;
   constexpr std::size_t kBookkeepingBytes = 160 * 1024;  // of a rank, with eleven tensors
+  const auto [stage, placement] = GetParam();
+  const bool apart = stage == ZC_STAGE_3 && placement == ZC_PLACEMENT_FLAT;
   for (const zc_accumulation accumulation : {ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST}) {
     const Model model(
         {tensor("a", "u0", 50'000), tensor("b", "u0", 7, ZC_DTYPE_BF16), tensor("c", "u1", 70'001, ZC_DTYPE_BF16),
          frozen(tensor("d", "u2", 12'345)), tied(tensor("e", "u3", 50'000), "a")},
-        shape(kRanks, GetParam(), 100'000));
+        shape(kRanks, stage, 100'000, placement));
     zc_zero_config config = options();
     config.micro_steps = 2;
     config.accumulation = accumulation;
@@ -51,7 +70,8 @@ TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
     on_ranks([&](int rank) { RANK_OK(zc_zero_create(comms[rank], model.get(), &config, &engines[rank])); });
     count_allocations(false);
     const Allocations held = allocations();
-    std::size_t ledger_pages = 0, engines_total_bytes = 0, comms_total_bytes = 0;
+    std::size_t apart_count = 0, engines_total_bytes = 0, comms_total_bytes = 0;
+    std::size_t ledger_pages = apart ? pages_apart(model, &apart_count) : 0;
     for (int rank = 0; rank < kRanks; ++rank) {
       ASSERT_TRUE(failures[rank].empty()) << failures[rank];
       const zc_ledger comm = ledger_of(comms[rank]);
@@ -70,8 +90,9 @@ TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
           engine.parameter_bytes + engine.gradient_bytes + engine.master_bytes + engine.slot_bytes;
       EXPECT_GE(comm.window_bytes, in_window_bytes);
       EXPECT_LT(comm.window_bytes - in_window_bytes, 64U * 32) << "more than the gaps between aligned places";
-      ledger_pages += pages_of(control_segment_bytes) + pages_of(comm.window_bytes) + pages_of(engine.control_bytes) +
-                      pages_of(comm.memory_bytes);
+      ledger_pages += pages_of(control_segment_bytes) + pages_of(comm.memory_bytes) +
+                      pages_of(comm.window_bytes - (apart ? engine.parameter_bytes : 0)) +
+                      pages_of(engine.control_bytes - apart_count * sizeof(std::uint64_t));
       comms_total_bytes += comm.total_bytes;
       engines_total_bytes += engine.total_bytes;
     }
@@ -104,7 +125,9 @@ TEST_P(Ledger, equals_what_was_mapped_page_by_page_and_everything_is_returned) {
     EXPECT_EQ(allocations().mapped_bytes, before.mapped_bytes);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Stages, Ledger, testing::Values(ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3));
+INSTANTIATE_TEST_SUITE_P(StagesAndPlacements, Ledger,
+                         testing::Combine(testing::Values(ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3),
+                                          testing::Values(ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT)));
 
 TEST(AllocationCounter, sees_a_mapping_and_a_block) {
   count_allocations(true);

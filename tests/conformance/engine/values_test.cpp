@@ -9,6 +9,14 @@ namespace {
 using namespace zerocomm::test;
 
 constexpr zc_stage kStages[] = {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3};
+struct Cut {
+  zc_stage stage;
+  zc_placement placement;
+};
+constexpr Cut kCuts[] = {{ZC_STAGE_0, ZC_PLACEMENT_PER_UNIT}, {ZC_STAGE_1, ZC_PLACEMENT_PER_UNIT},
+                         {ZC_STAGE_2, ZC_PLACEMENT_PER_UNIT}, {ZC_STAGE_3, ZC_PLACEMENT_PER_UNIT},
+                         {ZC_STAGE_0, ZC_PLACEMENT_FLAT},     {ZC_STAGE_1, ZC_PLACEMENT_FLAT},
+                         {ZC_STAGE_2, ZC_PLACEMENT_FLAT},     {ZC_STAGE_3, ZC_PLACEMENT_FLAT}};
 
 std::vector<zc_tensor> mixed() {
   return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
@@ -60,8 +68,8 @@ TEST(Load, of_another_unit_or_root_on_one_rank_is_a_mismatch) {
 // More than one piece of staging, and values that only the root has.
 TEST(Load, broadcasts_the_values_of_a_root) {
   constexpr std::size_t kCount = 300'001;
-  for (const zc_stage stage : kStages) {
-    const Model model({tensor("big", "u", kCount), tensor("small", "u", 3)}, shape(3, stage));
+  for (const auto [stage, placement] : kCuts) {
+    const Model model({tensor("big", "u", kCount), tensor("small", "u", 3)}, shape(3, stage, 0, placement));
     run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
       const TestEngine engine(comm, model);
       if (rank == 1)
@@ -120,8 +128,8 @@ TEST(Load, replaces_what_was_gathered_before_it) {
 }
 
 TEST(Export, gives_whole_tensors_to_one_rank_alone_in_every_stage) {
-  for (const zc_stage stage : kStages) {
-    const Model model(mixed(), shape(3, stage));
+  for (const auto [stage, placement] : kCuts) {
+    const Model model(mixed(), shape(3, stage, 0, placement));
     std::atomic<bool> exported{false};
     run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
       const TestEngine engine(comm, model);
@@ -151,8 +159,10 @@ TEST(Export, gives_whole_tensors_to_one_rank_alone_in_every_stage) {
 }
 
 TEST(Shards, hold_what_the_pieces_point_to) {
-  for (const zc_stage stage : kStages) {
-    const Model model(mixed(), shape(3, stage));
+  for (const auto [cut_stage, placement] : kCuts) {
+    const zc_stage stage = cut_stage;
+    const bool flat = placement == ZC_PLACEMENT_FLAT;
+    const Model model(mixed(), shape(3, stage, 0, placement));
     run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
       const TestEngine engine(comm, model);
       engine.load_all(2);
@@ -191,9 +201,9 @@ TEST(Shards, hold_what_the_pieces_point_to) {
             return true;
           };
           const bool has_parameters = check(ZC_STATE_PARAMETER, at->parameter, zc_dtype_bytes(info.dtype));
-          RANK_CHECK(has_parameters == (stage == ZC_STAGE_3), "parameters");
+          RANK_CHECK(has_parameters == (stage == ZC_STAGE_3 || flat), "parameters");  // flat: one run of the replica
           const bool has_masters = check(ZC_STATE_MASTER, at->master, sizeof(float));
-          RANK_CHECK(has_masters == (stage == ZC_STAGE_3 || info.dtype != ZC_DTYPE_F32), "masters");
+          RANK_CHECK(has_masters == (has_parameters || info.dtype != ZC_DTYPE_F32), "masters");
           const bool has_gradients = check(ZC_STATE_GRADIENT, at->gradient, sizeof(float));
           RANK_CHECK(has_gradients || stage == ZC_STAGE_1, "gradients");
         }

@@ -39,12 +39,14 @@ inline zc_tensor tied(zc_tensor of, const char* owner) {
   return of;
 }
 
-inline zc_layout_config shape(std::int32_t ranks, zc_stage stage, std::size_t bucket_bytes = 0) {
+inline zc_layout_config shape(std::int32_t ranks, zc_stage stage, std::size_t bucket_bytes = 0,
+                              zc_placement placement = ZC_PLACEMENT_DEFAULT) {
   zc_layout_config config{};
   config.struct_size = sizeof config;
   config.ranks = ranks;
   config.stage = stage;
   config.bucket_bytes = bucket_bytes;
+  config.placement = placement;
   return config;
 }
 

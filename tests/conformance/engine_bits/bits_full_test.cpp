@@ -13,13 +13,14 @@ class BitsInFull : public testing::TestWithParam<RanksAndOrder> {
   const Order& order() const { return kOrders[std::get<1>(GetParam())]; }
 };
 
-// Alignment and what is kept in stage 3 take turns; the other factors are multiplied out.
+// Alignment, what is kept in stage 3, and placement take turns; the other factors are multiplied out.
 TEST_P(BitsInFull, are_those_of_plain_training) {
   BitsCheck bits(true);
   std::size_t number = 0;
   for (Row row(kFactors, 0);; ++number) {
     row[kAlignment] = number % 3;
     row[kKeep] = number / 3 % 3;
+    row[kPlacement] = number / 9 % 2;
     bits.check(ranks(), order(), row);
     std::size_t factor = 0;
     while (factor < kAlignment && ++row[factor] == kLevels[factor]) row[factor++] = 0;

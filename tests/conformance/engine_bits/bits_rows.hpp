@@ -39,9 +39,10 @@ enum Factor : std::size_t {
   kSlices,
   kAlignment,
   kKeep,
+  kPlacement,
   kFactors
 };
-inline const std::vector<std::size_t> kLevels = {2, 2, 4, 4, 3, 2, 2, 3, 3};
+inline const std::vector<std::size_t> kLevels = {2, 2, 4, 4, 3, 2, 2, 3, 3, 2};
 
 // Model 0 is tiny-gpt, 1 is odd.
 inline cli::Manifest bits_model(std::size_t index, bool short_giant) {
@@ -58,6 +59,7 @@ inline WorldSetup bits_setup(std::int32_t ranks, const Order& order, const Row& 
   setup.ranks = ranks;
   setup.layout.stage = kStages[row[kStage]];
   setup.layout.bucket_bytes = kBuckets[row[kBucket]];
+  setup.layout.placement = row[kPlacement] == 0 ? ZC_PLACEMENT_PER_UNIT : ZC_PLACEMENT_FLAT;
   setup.layout.alignment_bytes = kAlignments[row[kAlignment]];
   setup.layout.persistent_bytes = row[kKeep] == 2 ? 4096 : 0;
   setup.zero.drop_released = row[kKeep] == 1;

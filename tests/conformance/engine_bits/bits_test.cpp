@@ -24,7 +24,9 @@ INSTANTIATE_TEST_SUITE_P(ranks, Bits, testing::ValuesIn(kRankCounts));
 
 // The giant at its full size; here the number of ranks and the order are factors of the rows, too.
 TEST(BitsOfTheGiant, are_those_of_plain_training) {
-  std::vector<std::size_t> levels = {1, 2, 4, 4, 3, 2, 2, 3, 3, kRankCounts.size(), kOrders.size()};
+  std::vector<std::size_t> levels = kLevels;
+  levels[kModel] = 1;
+  levels.insert(levels.end(), {kRankCounts.size(), kOrders.size()});
   BitsCheck bits(false, kGiantSteps);
   for (Row row : pairwise_rows(levels, [](const Row&) { return true; })) {
     row[kModel] = 1;
@@ -37,7 +39,7 @@ TEST(Bits, of_several_ranks_are_those_of_one_rank_that_takes_their_micro_batches
   for (std::size_t model = 0; model < 2; ++model)
     for (const std::int32_t ranks : kRankCounts)
       for (std::size_t stage = 0; stage < 4; ++stage) {
-        Row row = {model, ranks == 3, stage, stage, 1, 0, 0, 1, 0};
+        Row row = {model, ranks == 3, stage, stage, 1, 0, 0, 1, 0, static_cast<std::size_t>(ranks % 2)};
         const WorldSetup many = bits_setup(ranks, kOrders[0], row, true);
         WorldSetup one = bits_setup(1, kOrders[0], row, true);
         one.zero.micro_steps = ranks;

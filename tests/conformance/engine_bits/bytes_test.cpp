@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 namespace zerocomm::test {
 namespace {
 
 constexpr std::array<zc_stage, 4> kStages = {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3};
+constexpr std::array<zc_placement, 2> kPlacements = {ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT};
 
 // Bytes that gathering one unit's own storage makes a rank receive.
 std::size_t bytes_of_gather(const RankEngine& engine, const cli::Manifest& model, std::size_t unit) {
@@ -63,8 +65,8 @@ std::vector<Traffic> traffic_of_step(const WorldSetup& setup, std::size_t passes
     RANK_OK(zc_zero_get_stats(engine.zero(), &zero));
     RANK_OK(zc_comm_stats(comm, &stats));
     RANK_CHECK(zero.gather_logical_bytes == 0 && zero.reduce_logical_bytes == 0, "loading is no traffic of a step");
-    RANK_CHECK(stats.moved_bytes[ZC_LINK_THREAD] == 0, "loading moved %llu",
-               static_cast<unsigned long long>(stats.moved_bytes[ZC_LINK_THREAD]));
+    RANK_CHECK(stats.moved_bytes[kNearLink] == 0, "loading moved %llu",
+               static_cast<unsigned long long>(stats.moved_bytes[kNearLink]));
     engine.step(0, passes);
     RANK_OK(zc_barrier(comm, nullptr));
     RANK_OK(zc_zero_get_stats(engine.zero(), &zero));
@@ -92,11 +94,12 @@ zc_estimate estimate_of(const WorldSetup& setup, std::int32_t rank, std::size_t 
   return estimate;
 }
 
-WorldSetup golden_setup(zc_stage stage) {
+WorldSetup golden_setup(zc_stage stage, zc_placement placement) {
   WorldSetup setup;
   setup.model = hand_model({{"w", "only", "", 1'048'576, ZC_DTYPE_BF16, false}});
   setup.ranks = 8;
   setup.layout.stage = stage;
+  setup.layout.placement = placement;
   setup.zero.drop_released = 1;
   setup.zero.prefetch = ZC_NONE;
   setup.zero.slices = ZC_SLICES_STATIC;
@@ -104,16 +107,18 @@ WorldSetup golden_setup(zc_stage stage) {
 }
 
 void expect_golden(zc_stage stage, std::uint64_t wanted) {
-  const WorldSetup setup = golden_setup(stage);
-  std::uint64_t moved = 0;
-  for (const Traffic& rank : traffic_of_step(setup, 1)) {
-    EXPECT_EQ(rank.logical, wanted);
-    EXPECT_EQ(rank.moved, wanted);
-    EXPECT_EQ(rank.reduced, stage == ZC_STAGE_0 ? wanted : 1'835'008u);
-    moved += rank.moved;
+  for (const zc_placement placement : kPlacements) {
+    const WorldSetup setup = golden_setup(stage, placement);
+    std::uint64_t moved = 0;
+    for (const Traffic& rank : traffic_of_step(setup, 1)) {
+      EXPECT_EQ(rank.logical, wanted);
+      EXPECT_EQ(rank.moved, wanted);
+      EXPECT_EQ(rank.reduced, stage == ZC_STAGE_0 ? wanted : 1'835'008u);
+      moved += rank.moved;
+    }
+    EXPECT_EQ(moved, 8 * wanted);
+    for (std::int32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(estimate_of(setup, rank, 1).logical_bytes, wanted);
   }
-  EXPECT_EQ(moved, 8 * wanted);
-  for (std::int32_t rank = 0; rank < 8; ++rank) EXPECT_EQ(estimate_of(setup, rank, 1).logical_bytes, wanted);
 }
 
 TEST(BytesOfAStep, are_3670016_in_stage_1) { expect_golden(ZC_STAGE_1, 3'670'016); }
@@ -131,7 +136,7 @@ void expect_formula(const WorldSetup& setup, std::size_t passes) {
     const std::size_t ties = setup.layout.stage == ZC_STAGE_3 ? 2 * passes * mine.ties : 0;
     EXPECT_EQ(mine.logical, estimate_of(setup, rank, passes).logical_bytes + ties)
         << setup.model.name << ", rank " << rank << " of " << setup.ranks << ", stage " << setup.layout.stage
-        << ", passes " << passes;
+        << ", placement " << setup.layout.placement << ", passes " << passes;
     logical += mine.logical, moved += mine.moved;
     // In stage 0 whoever adds a later pass reads every rank's sums before it writes them.
     if (setup.layout.stage == ZC_STAGE_0 && setup.zero.accumulation == ZC_ACCUMULATE_REDUCE_EACH)
@@ -146,24 +151,29 @@ TEST(BytesOfAStep, agree_with_the_formula_on_every_model) {
     for (const std::int32_t ranks : {1, 2, 3, 8})
       for (const zc_stage stage : kStages)
         for (const zc_accumulation order : {ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST})
-          for (const std::size_t passes : {std::size_t{1}, std::size_t{2}}) {
-            WorldSetup setup;
-            setup.model = model;
-            setup.ranks = ranks;
-            setup.layout.stage = stage;
-            setup.zero.drop_released = 1;
-            setup.zero.prefetch = ZC_NONE;
-            setup.zero.slices = ZC_SLICES_STATIC;
-            setup.zero.micro_steps = static_cast<std::int32_t>(passes);
-            setup.zero.accumulation = order;
-            // One copy brings all that an owner has of a unit, with what pads one tensor to the next. At this alignment
-            // that is nothing.
-            setup.layout.alignment_bytes = 4;
-            expect_formula(setup, passes);
-          }
+          for (const std::size_t passes : {std::size_t{1}, std::size_t{2}})
+            for (const zc_placement placement : kPlacements) {
+              WorldSetup setup;
+              setup.model = model;
+              setup.ranks = ranks;
+              setup.layout.stage = stage;
+              setup.layout.placement = placement;
+              setup.zero.drop_released = 1;
+              setup.zero.prefetch = ZC_NONE;
+              setup.zero.slices = ZC_SLICES_STATIC;
+              setup.zero.micro_steps = static_cast<std::int32_t>(passes);
+              setup.zero.accumulation = order;
+              // One copy brings all that an owner has of a unit, with what pads one tensor to the next. At this
+              // alignment that is nothing.
+              setup.layout.alignment_bytes = 4;
+              expect_formula(setup, passes);
+            }
 }
 
 // The ledger has no moments: they are the caller's.
+constexpr std::pair<std::size_t, zc_placement> kCuts[] = {
+    {0, ZC_PLACEMENT_PER_UNIT}, {1000, ZC_PLACEMENT_PER_UNIT}, {0, ZC_PLACEMENT_FLAT}, {1000, ZC_PLACEMENT_FLAT}};
+
 TEST(BytesOfState, agree_with_the_formula_on_every_rank) {
   for (const cli::Manifest& model : {data_model("tiny-gpt"), odd_with_short_giant()})
     for (const zc_dtype dtype : {ZC_DTYPE_F32, ZC_DTYPE_BF16})
@@ -172,7 +182,7 @@ TEST(BytesOfState, agree_with_the_formula_on_every_rank) {
           for (const zc_stage stage : kStages)
             for (const zc_accumulation order : {ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST})
               for (const std::size_t passes : {std::size_t{1}, std::size_t{3}})
-                for (const std::size_t bucket_bytes : {std::size_t{0}, std::size_t{1000}}) {
+                for (const auto& [bucket_bytes, placement] : kCuts) {
                   WorldSetup setup;
                   setup.model = model;
                   for (cli::ManifestTensor& tensor : setup.model.tensors)
@@ -181,6 +191,7 @@ TEST(BytesOfState, agree_with_the_formula_on_every_rank) {
                   setup.gradient_dtype = gradients;
                   setup.layout.stage = stage;
                   setup.layout.bucket_bytes = bucket_bytes;
+                  setup.layout.placement = placement;
                   setup.zero.micro_steps = static_cast<std::int32_t>(passes);
                   setup.zero.accumulation = order;
                   run_ranks(ranks, [&](zc_comm* comm, std::int32_t rank) {

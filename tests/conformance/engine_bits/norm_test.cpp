@@ -136,15 +136,17 @@ void for_all_cuts(const Visit& visit) {
   for (std::int32_t ranks = 1; ranks <= 8; ++ranks)
     for (const zc_stage stage : kStages)
       for (const std::size_t alignment : {16u, 64u, 512u, 4096u})
-        for (const std::size_t bucket_bytes : {1u, 256u, 1u << 20}) {
-          WorldSetup setup;
-          setup.model = norm_model();
-          setup.ranks = ranks;
-          setup.layout.stage = stage;
-          setup.layout.alignment_bytes = alignment;
-          setup.layout.bucket_bytes = bucket_bytes;
-          visit(setup);
-        }
+        for (const std::size_t bucket_bytes : {1u, 256u, 1u << 20})
+          for (const zc_placement placement : {ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT}) {
+            WorldSetup setup;
+            setup.layout.placement = placement;
+            setup.model = norm_model();
+            setup.ranks = ranks;
+            setup.layout.stage = stage;
+            setup.layout.alignment_bytes = alignment;
+            setup.layout.bucket_bytes = bucket_bytes;
+            visit(setup);
+          }
 }
 
 class ExactNorm : public testing::TestWithParam<Kind> {};

@@ -39,11 +39,13 @@ std::vector<zc_tensor> tensors() {
 }
 
 struct LayoutOfTest {
-  explicit LayoutOfTest(std::int32_t ranks, std::vector<zc_tensor> list = tensors()) {
+  explicit LayoutOfTest(std::int32_t ranks, std::vector<zc_tensor> list = tensors(),
+                        zc_placement placement = ZC_PLACEMENT_DEFAULT) {
     zc_layout_config config{};
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.stage = ZC_STAGE_3;
+    config.placement = placement;
     if (zc_layout_create(list.data(), list.size(), &config, &layout) != ZC_OK) throw RankFailure(zc_last_error());
     info.struct_size = sizeof info;
     zc_layout_get_info(layout, &info);
@@ -103,10 +105,13 @@ std::vector<Bytes> make_shards(const LayoutOfTest& of, const std::vector<zc_tens
   return shards;
 }
 
-TEST(Gather, gives_every_rank_what_partition_cut) {
-  for (std::int32_t ranks = 1; ranks <= 5; ++ranks) {
+class GatherOf : public testing::TestWithParam<zc_placement> {};
+INSTANTIATE_TEST_SUITE_P(placements, GatherOf, testing::Values(ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT));
+
+TEST_P(GatherOf, a_unit_gives_every_rank_what_partition_cut) {
+  for (const std::int32_t ranks : {1, 2, 3, 4, 5, 7, 8}) {
     SCOPED_TRACE(ranks);
-    const LayoutOfTest of(ranks);
+    const LayoutOfTest of(ranks, tensors(), GetParam());
     const std::vector<zc_tensor> list = tensors();
     run_ranks(ranks, [&](zc_comm* comm, std::int32_t rank) {
       const std::vector<Bytes> shards = make_shards(of, list, rank);
@@ -145,6 +150,37 @@ TEST(Gather, needs_no_address_for_ties_and_empty_tensors) {
     void* const nowhere[] = {nullptr, nullptr};
     RANK_OK(zc_gather(comm, of.layout, 1, nullptr, nullptr, nullptr));
     RANK_OK(zc_gather(comm, of.layout, 1, nullptr, nowhere, nullptr));
+  });
+}
+
+// Under flat placement a rank that owns nothing of a unit brings no shard.
+TEST(Gather, needs_no_shard_of_a_rank_that_owns_nothing) {
+  const LayoutOfTest of(3, {tensor("w", "a", 40, ZC_DTYPE_F32), tensor("v", "b", 7, ZC_DTYPE_F32)}, ZC_PLACEMENT_FLAT);
+  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {  // w is [0, 40), v is [48, 55), shards are 32
+    std::vector<float> shard(32, 0.0f), full(40, -1.0f);
+    for (std::size_t i = 0; i < shard.size(); ++i) shard[i] = static_cast<float>(rank * 32) + static_cast<float>(i);
+    const void* const from[] = {shard.data()};
+    void* const to[] = {full.data()};
+    RANK_OK(zc_gather(comm, of.layout, 1, rank == 1 ? from : nullptr, to, nullptr));
+    for (std::size_t i = 0; i < 7; ++i) RANK_CHECK(full[i] == static_cast<float>(48 + i), "v[%zu]", i);
+    RANK_CHECK(full[7] == -1.0f, "beyond v");
+    RANK_OK(zc_gather(comm, of.layout, 0, rank == 2 ? nullptr : from, to, nullptr));
+    for (std::size_t i = 0; i < 40; ++i) RANK_CHECK(full[i] == static_cast<float>(i), "w[%zu]", i);
+  });
+}
+
+TEST(Gather, of_two_placements_is_a_mismatch) {
+  const LayoutOfTest flat(2, tensors(), ZC_PLACEMENT_FLAT), per_unit(2);
+  run_ranks(2, [&](zc_comm* comm, std::int32_t rank) {
+    const LayoutOfTest& mine = rank == 0 ? flat : per_unit;
+    const std::vector<Bytes> shards = make_shards(mine, tensors(), rank);
+    std::vector<const void*> from;
+    for (const Bytes& shard : shards) from.push_back(shard.data());
+    GuardedBuffer full(100000);
+    void* const to[] = {full.data(), full.data() + 50000};
+    RANK_STATUS(ZC_MISMATCH, zc_gather(comm, mine.layout, 0, from.data(), to, nullptr));
+    RANK_CHECK(full.untouched(), "a byte was written");
+    RANK_OK(zc_barrier(comm, nullptr));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -80,6 +81,60 @@ TEST(LayoutApi, queries_answer_for_every_kind_of_thing) {
   ASSERT_EQ(piece_count, 1u);
   EXPECT_EQ(pieces[0].tensor_offset, 32u);
   EXPECT_EQ(zc_layout_destroy(layout), ZC_OK);
+}
+
+TEST(LayoutApi, placement_and_flat_offsets_are_told) {
+  zc_tensor tensors[] = {tensor("a", "u", 5), tensor("b", "v", 40), tensor("none", "v", 0), tensor("tie", "w", 40)};
+  tensors[3].tied_to = "b";
+  zc_layout_config my_config = config(2);
+  for (const zc_placement placement : {ZC_PLACEMENT_DEFAULT, ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT}) {
+    const bool flat = placement == ZC_PLACEMENT_FLAT;
+    my_config.placement = placement;
+    zc_layout* layout = nullptr;
+    ASSERT_EQ(zc_layout_create(tensors, 4, &my_config, &layout), ZC_OK) << zc_last_error();
+    zc_layout_info info{};
+    info.struct_size = sizeof info;
+    ASSERT_EQ(zc_layout_get_info(layout, &info), ZC_OK);
+    EXPECT_EQ(info.placement, flat ? ZC_PLACEMENT_FLAT : ZC_PLACEMENT_PER_UNIT);
+    const int64_t wanted[] = {0, 16, ZC_NONE, 16};
+    for (size_t i = 0; i < 4; ++i) {
+      zc_use_info use{};
+      use.struct_size = sizeof use;
+      ASSERT_EQ(zc_layout_get_use(layout, i, &use), ZC_OK);
+      EXPECT_EQ(use.flat_offset, flat ? wanted[i] : ZC_NONE) << i;
+    }
+    zc_layout_destroy(layout);
+  }
+}
+
+// The shards of all ranks in one array: every tensor is one run of it.
+TEST(LayoutApi, flat_shards_end_to_end_hold_each_use_at_its_flat_offset) {
+  const zc_tensor tensors[] = {tensor("a", "u", 5), tensor("b", "v", 40), tensor("c", "u", 3)};
+  zc_layout_config my_config = config(3);
+  my_config.placement = ZC_PLACEMENT_FLAT;
+  zc_layout* layout = nullptr;
+  ASSERT_EQ(zc_layout_create(tensors, 3, &my_config, &layout), ZC_OK) << zc_last_error();
+  zc_buffer_info buffer{};
+  buffer.struct_size = sizeof buffer;
+  ASSERT_EQ(zc_layout_get_buffer(layout, 0, &buffer), ZC_OK);
+  std::vector<float> a(5), b(40), c(3, 9.0f), all(3 * buffer.shard_count, -1.0f);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(100 + i);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(1 + i);
+  const void* const full[2][2] = {{a.data(), c.data()}, {b.data(), nullptr}};
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    void* shards[] = {all.data() + static_cast<size_t>(rank) * buffer.shard_count};
+    for (size_t unit = 0; unit < 2; ++unit) ASSERT_EQ(zc_partition(layout, rank, unit, full[unit], shards), ZC_OK);
+  }
+  std::vector<float> wanted(all.size(), 0.0f);
+  const std::vector<float>* const from[] = {&a, &b, &c};
+  for (size_t i = 0; i < 3; ++i) {
+    zc_use_info use{};
+    use.struct_size = sizeof use;
+    ASSERT_EQ(zc_layout_get_use(layout, i, &use), ZC_OK);
+    std::copy(from[i]->begin(), from[i]->end(), wanted.begin() + static_cast<std::ptrdiff_t>(use.flat_offset));
+  }
+  EXPECT_EQ(all, wanted);
+  zc_layout_destroy(layout);
 }
 
 TEST(LayoutApi, names_outlive_the_callers_strings) {

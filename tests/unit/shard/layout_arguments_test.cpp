@@ -51,6 +51,8 @@ const Refusal kRefusals[] = {
     {"too_many_ranks", ZC_UNSUPPORTED, "at most", [](LayoutBuilder& b) { b.ranks = 2'000'000; }},
     {"no_stage", ZC_ARGUMENT, "stage is not set", [](LayoutBuilder& b) { b.stage = ZC_STAGE_NONE; }},
     {"unknown_stage", ZC_ARGUMENT, "stage -3", [](LayoutBuilder& b) { b.stage = static_cast<zc_stage>(-3); }},
+    {"unknown_placement", ZC_ARGUMENT, "placement 3 does not exist",
+     [](LayoutBuilder& b) { b.placement = static_cast<zc_placement>(3); }},
     {"alignment", ZC_ARGUMENT, "alignment_bytes is 48", [](LayoutBuilder& b) { b.alignment_bytes = 48; }},
     {"unknown_reduced", ZC_ARGUMENT, "shard_gradient_dtype 15",
      [](LayoutBuilder& b) { b.shard_gradient_dtype = static_cast<zc_dtype>(15); }},
@@ -149,19 +151,6 @@ const Refusal kRefusals[] = {
 
 INSTANTIATE_TEST_SUITE_P(LayoutArguments, Refused, testing::ValuesIn(kRefusals),
                          [](const testing::TestParamInfo<Refusal>& row) { return std::string(row.param.name); });
-
-TEST(LayoutArguments, flat_placement_is_unsupported) {
-  const LayoutBuilder builder = sound();
-  const std::vector<zc_tensor> tensors = builder.tensor_list();
-  zc_layout_config config = builder.config();
-  config.placement = ZC_PLACEMENT_FLAT;
-  try {
-    make_layout(tensors.data(), tensors.size(), config);
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), ZC_UNSUPPORTED);
-  }
-}
 
 TEST(LayoutArguments, frozen_tensors_may_be_of_any_dtype) {
   LayoutBuilder builder = sound();

@@ -30,6 +30,7 @@ struct LayoutBuilder {
   std::vector<UseRow> uses;
   std::int32_t ranks = 1;
   zc_stage stage = ZC_STAGE_3;
+  zc_placement placement = ZC_PLACEMENT_DEFAULT;
   std::size_t alignment_bytes = 0;
   std::size_t bucket_bytes = 0;
   std::size_t persistent_bytes = 0;
@@ -65,6 +66,7 @@ struct LayoutBuilder {
     config.struct_size = sizeof config;
     config.ranks = ranks;
     config.stage = stage;
+    config.placement = placement;
     config.alignment_bytes = alignment_bytes;
     config.bucket_bytes = bucket_bytes;
     config.persistent_bytes = persistent_bytes;

@@ -92,5 +92,68 @@ TEST(LayoutText, json_holds_the_same_as_indices) {
 )");
 }
 
+// As above, but that "more" brings a second block to buffer 0: it begins at 32, and 37 elements need shards of 32.
+LayoutBuilder flat_sample() {
+  LayoutBuilder builder = sample();
+  builder.placement = ZC_PLACEMENT_FLAT;
+  builder.persistent_bytes = 0;
+  builder.tensors.push_back({"more", "second", 5});
+  return builder;
+}
+
+TEST(LayoutText, flat_plain_text_says_so_and_tells_the_place_in_the_buffer) {
+  EXPECT_EQ(without_hash(layout_plain(flat_sample().make()), "hash "),
+            "layout: stage 3 over 2 ranks, flat, aligned to 64 bytes, hash HASH\n"
+            "  5 tensors (1 tied), 28 elements, of which 25 are trained\n"
+            "  124 bytes of parameters, 384 with padding; the largest unit has 84, the largest bucket 192\n"
+            "units, in order of first use\n"
+            "  0  first: 2 uses, 80 bytes gathered\n"
+            "      wte: 20 elements, block 0 at 0, buffer 0 at 0, bucket 0\n"
+            "      none: empty\n"
+            "  1  second: 3 uses, 84 bytes gathered\n"
+            "      needs unit first\n"
+            "      ids: 3 elements, block 1 at 0, buffer 1 at 0, frozen\n"
+            "      head: 20 elements, stored as wte, bucket 0\n"
+            "      more: 5 elements, block 2 at 0, buffer 0 at 32, bucket 0\n"
+            "buffers\n"
+            "  0  f32, f32 gradients reduced to f32, group 0: 25 elements, 32 per rank\n"
+            "  1  i64, frozen, group 0: 3 elements, 8 per rank\n"
+            "buckets, in the order in which a backward pass completes them\n"
+            "  0  buffer 0: 25 elements, 192 bytes\n"
+            "      more at 0\n"
+            "      wte at 16\n"
+            "rank 0\n"
+            "  buffer 0: 20 elements and 12 of padding, 128 bytes\n"
+            "      [0..20) wte\n"
+            "  buffer 1: 3 elements and 5 of padding, 64 bytes\n"
+            "      [0..3) ids\n"
+            "rank 1\n"
+            "  buffer 0: 5 elements and 27 of padding, 128 bytes\n"
+            "      [0..5) more\n"
+            "  buffer 1: 0 elements and 8 of padding, 64 bytes\n");
+}
+
+TEST(LayoutText, flat_json_names_the_placement_and_the_offsets_of_blocks_in_their_buffers) {
+  const std::string text = layout_json(flat_sample().make());
+  EXPECT_NE(text.find(R"("stage":3,"placement":"flat","alignment_bytes":64,)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("blocks":[
+{"unit":0,"buffer":0,"count":20,"flat_offset":0,"unit_offset_bytes":0},
+{"unit":1,"buffer":1,"count":3,"flat_offset":0,"unit_offset_bytes":0},
+{"unit":1,"buffer":0,"count":5,"flat_offset":32,"unit_offset_bytes":64}],
+)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"("shards":[
+[
+{"count":20,"padding":12,"pieces":[[0,0,0,20]]},
+{"count":3,"padding":5,"pieces":[[2,0,0,3]]}],
+[
+{"count":5,"padding":27,"pieces":[[4,0,0,5]]},
+{"count":0,"padding":8,"pieces":[]}]]}
+)"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace zerocomm::shard

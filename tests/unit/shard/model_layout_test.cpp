@@ -8,13 +8,14 @@
 namespace zerocomm::shard {
 namespace {
 
-Layout model_layout(const std::string& name, std::int32_t ranks) {
+Layout model_layout(const std::string& name, std::int32_t ranks, zc_placement placement = ZC_PLACEMENT_DEFAULT) {
   const cli::Manifest manifest = cli::read_manifest(ZC_PROJECT_DIR "/tests/data/" + name + ".json");
   const cli::TensorList list = cli::tensor_list(manifest);
   zc_layout_config config{};
   config.struct_size = sizeof config;
   config.ranks = ranks;
   config.stage = ZC_STAGE_3;
+  config.placement = placement;
   config.uses = list.uses.data();
   config.use_count = list.uses.size();
   return make_layout(list.tensors.data(), list.tensors.size(), config);
@@ -31,17 +32,18 @@ constexpr Row kModels[] = {{"odd", 1'073'484, 20, 2, 13, 1'065'023},
 
 TEST(ModelLayout, totals_are_the_published_ones_for_every_rank_count) {
   for (const Row& row : kModels)
-    for (const std::int32_t ranks : {1, 2, 3, 8}) {
-      const Layout layout = model_layout(row.name, ranks);
-      const LayoutTotals totals = layout_totals(layout);
-      EXPECT_EQ(totals.stored_count, row.elements) << row.name;
-      EXPECT_EQ(layout.tensors.size(), row.tensors) << row.name;
-      EXPECT_EQ(totals.tied_tensors, row.ties) << row.name;
-      std::size_t owned = 0;
-      for (std::size_t r = 0; r < layout.pieces.size(); ++r)
-        for (std::size_t b = 0; b < layout.buffers.size(); ++b) owned += owned_count(layout, r, b);
-      EXPECT_EQ(owned, row.elements) << row.name;
-    }
+    for (const zc_placement placement : {ZC_PLACEMENT_PER_UNIT, ZC_PLACEMENT_FLAT})
+      for (const std::int32_t ranks : {1, 2, 3, 8}) {
+        const Layout layout = model_layout(row.name, ranks, placement);
+        const LayoutTotals totals = layout_totals(layout);
+        EXPECT_EQ(totals.stored_count, row.elements) << row.name;
+        EXPECT_EQ(layout.tensors.size(), row.tensors) << row.name;
+        EXPECT_EQ(totals.tied_tensors, row.ties) << row.name;
+        std::size_t owned = 0;
+        for (std::size_t r = 0; r < layout.pieces.size(); ++r)
+          for (std::size_t b = 0; b < layout.buffers.size(); ++b) owned += owned_count(layout, r, b);
+        EXPECT_EQ(owned, row.elements) << row.name;
+      }
 }
 
 TEST(ModelLayout, units_are_the_modules_and_stacked_tensors_are_cut_by_layer) {
