@@ -8,8 +8,11 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -34,6 +37,7 @@ void add_cut(CLI::App& command, CutOptions& cut) {
   command.add_option("--persistent", cut.persistent_bytes, "Units up to this stay gathered in stage 3 (default: none)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("BYTES");
+  command.add_flag("--flat", cut.flat, "One cut over each whole buffer (default: one cut per unit)");
 }
 
 // The library takes 0 as "default"; on a command line 0 is a mistake.
@@ -47,7 +51,7 @@ void check_cut(const CLI::App& command, const CutOptions& cut) {
     throw Failure("--align " + std::to_string(alignment) + ": it must be a power of two", Exit::usage);
 }
 
-std::function<void()> add_layout(CLI::App& app, LayoutOptions& options) {
+std::function<int()> add_layout(CLI::App& app, LayoutOptions& options) {
   CLI::App* command = app.add_subcommand("layout", "Show how a model is cut: units, buffers, buckets, shards, padding");
   command->add_option("MODEL", options.cut.model, "Model file")->required()->type_name("FILE");
   add_cut(*command, options.cut);
@@ -58,10 +62,11 @@ std::function<void()> add_layout(CLI::App& app, LayoutOptions& options) {
   return [command, &options] {
     check_cut(*command, options.cut);
     run_layout(options);
+    return 0;
   };
 }
 
-std::function<void()> add_estimate(CLI::App& app, EstimateOptions& options) {
+std::function<int()> add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App* command = app.add_subcommand("estimate", "Memory and traffic of one rank in stages 0 to 3, by formula");
   CLI::Option* model = command->add_option("MODEL", options.cut.model, "Model file")->type_name("FILE");
   CLI::Option* count = command->add_option("--params", options.parameter_count, "Number of parameters, without a model")
@@ -89,7 +94,60 @@ std::function<void()> add_estimate(CLI::App& app, EstimateOptions& options) {
       throw Failure("--micro-steps " + std::to_string(options.micro_steps) + ": at least 1 is needed", Exit::usage);
     check_cut(*command, options.cut);
     run_estimate(options);
+    return 0;
   };
+}
+
+std::function<int()> add_info(CLI::App& app, InfoOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("info", "What was built, what this host and this launcher give, which variables are set");
+  command->add_flag("--json", options.json, "Write JSON");
+  command->add_option("--output", options.output, "Write to this file")->type_name("FILE");
+  return [&options] {
+    run_info(options);
+    return 0;
+  };
+}
+
+Prefix prefix_of(const std::string& word) {
+  if (word == "auto") return Prefix::automatic;
+  if (word == "always") return Prefix::always;
+  if (word == "never") return Prefix::never;
+  throw Failure("--prefix " + word + ": there are auto, always and never", Exit::usage);
+}
+
+std::function<int()> add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* command = app.add_subcommand("run", "Start a program several times on this host, as the ranks of one job");
+  command->add_option("-n,--ranks", options.ranks, "Number of ranks, 1 to 1024")->required()->type_name("RANKS");
+  const CLI::Option* timeout =
+      command->add_option("--timeout", options.timeout_s, "End the job after this time (default: never)")
+          ->type_name("SECONDS");
+  const CLI::Option* prefix =
+      command->add_option("--prefix")
+          ->description("The rank in front of every line: auto (default: on a terminal), always or never")
+          ->type_name("WHEN");
+  command->footer("zc run -n RANKS [OPTIONS] -- PROGRAM ARGS...");
+  return [timeout, prefix, &options] {
+    if (timeout->count() > 0 && !(options.timeout_s > 0))
+      throw Failure("--timeout " + timeout->results().back() + ": more than 0 seconds are needed", Exit::usage);
+    if (prefix->count() > 0) options.prefix = prefix_of(prefix->results().back());
+    return run_ranks(options);
+  };
+}
+
+// Cuts the program and its arguments off the words after "run": what follows "--", or the first word that is no option
+// and belongs to none, however much it looks like an option or a command of ours.
+std::vector<std::string> take_program(const CLI::App& command, std::vector<std::string>& words) {
+  std::size_t i = 1;
+  while (i < words.size() && words[i] != "--" && words[i].length() > 1 && words[i][0] == '-') {
+    const CLI::Option* option = command.get_option_no_throw(words[i]);  // not "--name=value", nor "-n4"
+    i += option != nullptr && option->get_items_expected_min() > 0 ? 2U : 1U;
+  }
+  i = std::min(i, words.size());
+  const std::size_t first = i < words.size() && words[i] == "--" ? i + 1 : i;
+  std::vector<std::string> program(words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
+  words.resize(i);
+  return program;
 }
 
 int run(int argc, char** argv) {
@@ -98,10 +156,17 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   LayoutOptions layout;
   EstimateOptions estimate;
-  const std::function<void()> run_layout_command = add_layout(app, layout);
-  const std::function<void()> run_estimate_command = add_estimate(app, estimate);
+  RunOptions ranks;
+  InfoOptions info;
+  const std::pair<const char*, std::function<int()>> commands[] = {{"layout", add_layout(app, layout)},
+                                                                   {"estimate", add_estimate(app, estimate)},
+                                                                   {"run", add_run(app, ranks)},
+                                                                   {"info", add_info(app, info)}};
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "run") ranks.program = take_program(*app.get_subcommand("run"), words);
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(words);
   } catch (const CLI::CallForHelp&) {
     write_output(app.help(), "");
     return 0;
@@ -111,7 +176,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return end_badly(std::string(error.what()) + " (see zc --help)", Exit::usage);
   }
-  app.got_subcommand("layout") ? run_layout_command() : run_estimate_command();
+  for (const auto& [name, command] : commands)
+    if (app.got_subcommand(name)) return command();
   return 0;
 }
 

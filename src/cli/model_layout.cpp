@@ -25,6 +25,7 @@ LayoutPointer make_layout(const Manifest& manifest, const CutOptions& cut, int s
   config.alignment_bytes = cut.alignment_bytes;
   config.bucket_bytes = cut.bucket_bytes;
   config.persistent_bytes = cut.persistent_bytes;
+  config.placement = cut.flat ? ZC_PLACEMENT_FLAT : ZC_PLACEMENT_PER_UNIT;
   config.uses = list.uses.data();
   config.use_count = list.uses.size();
   zc_layout* layout = nullptr;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace zerocomm::cli {
 
@@ -16,6 +17,7 @@ struct CutOptions {
   std::size_t alignment_bytes = 0;  // 0: the library's default, as below
   std::size_t bucket_bytes = 0;
   std::size_t persistent_bytes = 0;
+  bool flat = false;  // placement
 };
 
 struct LayoutOptions {
@@ -38,7 +40,23 @@ struct EstimateOptions {
   std::string output;
 };
 
+enum class Prefix : std::uint8_t { automatic, always, never };
+
+struct RunOptions {
+  std::vector<std::string> program;  // and its arguments
+  int ranks = 0;
+  double timeout_s = 0;  // 0: none
+  Prefix prefix = Prefix::automatic;
+};
+
+struct InfoOptions {
+  bool json = false;
+  std::string output;
+};
+
 void run_layout(const LayoutOptions& options);
 void run_estimate(const EstimateOptions& options);
+void run_info(const InfoOptions& options);
+int run_ranks(const RunOptions& options);  // the exit status
 
 }  // namespace zerocomm::cli
