@@ -15,13 +15,6 @@ RULES = [
         "'{0}' does not say its unit: count is elements, everything else _bytes, _ns, _ranks",
     ),
     (OURS, ("src/base/config.cpp",), re.compile(r"\b(getenv|secure_getenv)\b"), "{0} belongs to src/base/config.cpp"),
-    (
-        OURS,
-        (),
-        re.compile(r"\b(atomic_thread_fence|atomic_signal_fence|__atomic_thread_fence|__sync_synchronize)\b"),
-        "{0}: order the accesses themselves; ThreadSanitizer cannot see a fence",
-    ),
-    (OURS, (), re.compile(r"(?<!asm )(?<!__asm__ )\b(volatile)\b"), "{0} is not a way to share memory between threads"),
 ]
 
 
@@ -51,9 +44,6 @@ PLANTS = [
     ("getenv elsewhere", {"src/comm/a.cpp": 'auto x = std::getenv("A");\n'}, "src/comm/a.cpp:1: getenv"),
     ("getenv in its place", {"src/base/config.cpp": 'auto x = std::getenv("A");\n'}, None),
     ("getenv in a comment", {"src/comm/a.cpp": "// never getenv\n"}, None),
-    ("fence", {"src/comm/a.cpp": "std::atomic_thread_fence(std::memory_order_seq_cst);\n"}, "atomic_thread_fence"),
-    ("volatile", {"src/comm/a.cpp": "volatile int x;\n"}, "volatile"),
-    ("pause instruction", {"src/base/a.cpp": 'asm volatile("pause");\n'}, None),
 ]
 
 if __name__ == "__main__":
