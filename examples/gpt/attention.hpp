@@ -18,6 +18,7 @@ class Attention {
   Attention(const Config& config, std::size_t batch) : config_(config), batch_(batch), scores_(square()) {}
 
   std::size_t probability_count() const { return batch_ * config_.heads * square(); }
+  std::size_t buffer_bytes() const { return scores_.size() * sizeof(float); }
 
   void forward(Gemm& gemm, const float* qkv, float* probabilities, float* y) const;
   // Overwrites grad_qkv[N, 3 d].

@@ -98,12 +98,17 @@ void sum_edge(TileSum sum, std::size_t depth, const float* a, const float* b, fl
 
 std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
 
+// No larger than it must be, which resize() does not promise.
+void grow(std::vector<float>& buffer, std::size_t count) {
+  if (buffer.size() < count) buffer = std::vector<float>(count);
+}
+
 template <class Shape>
 void multiply(TileSum sum, std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView b, float* c,
               std::size_t c_stride, std::vector<float>& packed_a, std::vector<float>& packed_b) {
   const std::size_t deepest = std::min(k, kBlockDepth);
-  packed_a.resize(std::max(packed_a.size(), round_up(m, Shape::kHeight) * deepest));
-  packed_b.resize(std::max(packed_b.size(), round_up(n, Shape::kWidth) * deepest));
+  grow(packed_a, round_up(m, Shape::kHeight) * deepest);
+  grow(packed_b, round_up(n, Shape::kWidth) * deepest);
   for (std::size_t first = 0; first < k; first += kBlockDepth) {
     const std::size_t depth = std::min(kBlockDepth, k - first);
     const MatrixView a_block{a.data + first * a.column_stride, a.row_stride, a.column_stride};

@@ -31,6 +31,8 @@ class Gemm {
   void operator()(std::size_t m, std::size_t n, std::size_t k, MatrixView a, MatrixView b, float* c,
                   std::size_t c_stride, Add add = Add::no);
 
+  std::size_t buffer_bytes() const { return (packed_a_.size() + packed_b_.size()) * sizeof(float); }
+
  private:
   bool use_avx2_ = false;
   std::vector<float> packed_a_;

@@ -2,37 +2,26 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <numeric>
+#include <stdexcept>
 
 #include "checked.hpp"
+#include "gather.hpp"
 
 namespace gpt {
 namespace {
 
-struct CommHandles {
-  std::vector<zc_comm*> of_rank;
-  explicit CommHandles(std::int32_t ranks) : of_rank(static_cast<std::size_t>(ranks), nullptr) {
-    check(zc_comm_create_threads(ranks, nullptr, of_rank.data()));
-  }
-  ~CommHandles() {
-    for (zc_comm* comm : of_rank) zc_comm_destroy(comm);
-  }
-  CommHandles(const CommHandles&) = delete;
-  CommHandles& operator=(const CommHandles&) = delete;
-};
-
 // Mean over the micro-batches of all ranks, added up in their order: the same bits however they are dealt out.
-double mean_loss(zc_comm* comm, std::int32_t ranks, const std::vector<double>& own) {
-  std::vector<double> all(own.size() * static_cast<std::size_t>(ranks));
-  zc_coll_options options{};
-  options.struct_size = sizeof options;
-  options.traffic = ZC_TRAFFIC_CONTROL;
-  check(zc_all_gather(comm, own.data(), all.data(), own.size(), ZC_DTYPE_F64, &options));
-  double sum = 0;
-  for (const double loss : all) sum += loss;
-  return sum / static_cast<double>(all.size());
+double mean_loss(zc_comm* comm, const std::vector<double>& own) {
+  const std::vector<double> all = gather(comm, std::span(own));
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+// All ranks read the weights, and must have read the same.
+std::string common_hash(zc_comm* comm, const std::string& own) {
+  if (const auto other = find_other(comm, own))
+    throw std::runtime_error("rank " + std::to_string(*other) + " has read other weights than rank 0");
+  return own;
 }
 
 std::uint64_t moved_by(zc_comm* comm) {
@@ -44,24 +33,29 @@ std::uint64_t moved_by(zc_comm* comm) {
   return bytes;
 }
 
-zc_zero_stats stats_of(const ShardedModel& model) {
+void report_traffic(zc_comm* comm, const ShardedModel& model, std::size_t steps, Row& row) {
   zc_zero_stats stats{};
   stats.struct_size = sizeof stats;
   check(zc_zero_get_stats(model.engine(), &stats));
-  return stats;
+  row.logical_bytes = (stats.gather_logical_bytes + stats.reduce_logical_bytes) / steps;
+  row.moved_bytes = moved_by(comm) / steps;
+  row.gathered_peak_bytes = stats.gathered_peak_bytes;
+  row.budget_bytes = stats.budget_bytes;
+  row.budget_peak_bytes = stats.budget_peak_bytes;
+  for (const std::uint64_t buckets : gather(comm, stats.buckets_before_end)) row.buckets_before_end += buckets;
 }
 
-void report_memory(const ShardedModel& model, const JobOptions& options, Row& row) {
+void report_memory(const ShardedModel& model, std::int32_t rank, std::int32_t accumulate, Row& row) {
   zc_zero_ledger ledger{};
   ledger.struct_size = sizeof ledger;
   check(zc_zero_get_ledger(model.engine(), &ledger));
   row.state_bytes = ledger.parameter_bytes + ledger.gradient_bytes + ledger.master_bytes + model.moment_bytes();
   zc_estimate_config config{};
   config.struct_size = sizeof config;
-  config.micro_steps = options.model.accumulate;
+  config.micro_steps = accumulate;
   zc_estimate estimate{};
   estimate.struct_size = sizeof estimate;
-  check(zc_estimate_layout(model.layout(), 0, &config, &estimate));
+  check(zc_estimate_layout(model.layout(), rank, &config, &estimate));
   row.state_bytes_formula = estimate.state_bytes;
   row.logical_bytes_formula = estimate.logical_bytes;
   zc_layout_info layout{};
@@ -70,10 +64,16 @@ void report_memory(const ShardedModel& model, const JobOptions& options, Row& ro
   row.parameter_bytes = layout.stored_bytes;
 }
 
-// What one rank does. Only rank 0 fills in the row.
-void run_rank(zc_comm* comm, std::int32_t rank, const JobOptions& options, const Text& text, const Progress& progress,
-              Row& row) {
+}  // namespace
+
+Row run_rank(zc_comm* comm, const JobOptions& options, const Text& text, const Progress& progress,
+             std::optional<std::uint64_t> private_before) {
   using Clock = std::chrono::steady_clock;
+  Row row;
+  row.stage = options.model.stage;
+  std::int32_t rank = 0;
+  check(zc_comm_rank(comm, &rank));
+  check(zc_comm_size(comm, &row.ranks));
   ShardedModel model(comm, options.model);
   check(zc_comm_stats_reset(comm));
   const auto accumulate = static_cast<std::size_t>(options.model.accumulate);
@@ -85,56 +85,20 @@ void run_rank(zc_comm* comm, std::int32_t rank, const JobOptions& options, const
       micro_batches.push_back(
           text.batch(options.model.seed, step, static_cast<std::size_t>(rank) * accumulate + i, options.model.batch));
     const StepResult result = model.step(micro_batches);
-    const double loss = mean_loss(comm, options.ranks, result.losses);
+    const double loss = mean_loss(comm, result.losses);
     step_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-    if (rank != 0) continue;
     if (step == 0) row.loss_first = loss;
     row.loss_last = loss;
     row.clipped_steps += result.clipped;
     row.skipped_steps += result.skipped;
     if (progress) progress(step, loss, result.norm);
   }
-  if (rank == 0) {
-    const zc_zero_stats stats = stats_of(model);
-    row.stage = options.model.stage;
-    row.ranks = options.ranks;
-    row.logical_bytes = (stats.gather_logical_bytes + stats.reduce_logical_bytes) / options.steps;
-    row.moved_bytes = moved_by(comm) / options.steps;
-    row.gathered_peak_bytes = stats.gathered_peak_bytes;
-    row.budget_bytes = stats.budget_bytes;
-    row.budget_peak_bytes = stats.budget_peak_bytes;
-    row.buckets_before_end = stats.buckets_before_end;
-    report_memory(model, options, row);
-    std::nth_element(step_ms.begin(), step_ms.begin() + static_cast<std::ptrdiff_t>(step_ms.size() / 2), step_ms.end());
-    row.step_ms = step_ms[step_ms.size() / 2];
-    row.weights_hash = model.weights_hash();
-  }
-  check(zc_barrier(comm, nullptr));  // rank 0 has read everybody's shards
-}
-
-}  // namespace
-
-Row run_job(const JobOptions& options, const Text& text, const Progress& progress) {
-  const CommHandles comms(options.ranks);
-  Row row;
-  std::mutex mutex;
-  std::exception_ptr first_error;
-  std::vector<std::thread> threads;
-  for (std::int32_t rank = 0; rank < options.ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      zc_comm* comm = comms.of_rank[static_cast<std::size_t>(rank)];
-      try {
-        run_rank(comm, rank, options, text, progress, row);
-      } catch (...) {
-        {
-          const std::lock_guard lock(mutex);
-          if (!first_error) first_error = std::current_exception();
-        }
-        zc_comm_abort(comm);  // the others must not wait for this rank
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  if (first_error) std::rethrow_exception(first_error);
+  std::nth_element(step_ms.begin(), step_ms.begin() + static_cast<std::ptrdiff_t>(step_ms.size() / 2), step_ms.end());
+  row.step_ms = step_ms[step_ms.size() / 2];
+  report_traffic(comm, model, options.steps, row);
+  report_memory(model, rank, options.model.accumulate, row);
+  if (private_before) row.memory = measure_memory(comm, *private_before, model.buffer_bytes() + text.byte_count());
+  row.weights_hash = common_hash(comm, model.weights_hash());  // returns when nobody reads this rank's shard
   return row;
 }
 

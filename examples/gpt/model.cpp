@@ -48,6 +48,18 @@ Model::Model(const Config& config, std::size_t batch, Dtype dtype)
   }
 }
 
+std::size_t Model::buffer_bytes() const {
+  const auto norm_count = [](const LayerNormKept& kept) {
+    return kept.normalised.size() + kept.rstd.size() + kept.y.size();
+  };
+  std::size_t count = stream_.size() + narrow_.size() + wide_.size() + logits_.size() + norm_count(ln_f_);
+  for (const LayerKept& layer : layers_)
+    count += norm_count(layer.ln_1) + norm_count(layer.ln_2) + layer.qkv.size() + layer.probabilities.size() +
+             layer.heads.size() + layer.hidden.size() + layer.activated.size();
+  return count * sizeof(float) + inputs_.size() + targets_.size() + held_.buffer_bytes() + gradients_.buffer_bytes() +
+         gemm_.buffer_bytes() + attention_.buffer_bytes();
+}
+
 double Model::forward(std::span<const std::uint8_t> rows, const ParamSource& source) {
   const std::size_t T = config_.context;
   const std::size_t n = token_count();

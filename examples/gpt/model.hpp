@@ -36,6 +36,9 @@ class Model {
   // unit only where the values are needed; wpe, and wte as an embedding, are not.
   void backward(const ParamSource& source);
 
+  // Memory for activations, gradients and everything else but parameters.
+  std::size_t buffer_bytes() const;
+
  private:
   struct LayerNormKept {
     std::vector<float> normalised, rstd, y;

@@ -1,6 +1,7 @@
 // The command line of the example.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -8,12 +9,22 @@
 
 namespace gpt {
 
+// Which job this process belongs to, and as whom. Without a text the launcher's variables say it.
+struct JobId {
+  std::string text;
+  std::int32_t rank = -1;  // -1 and 0: not given
+  std::int32_t ranks = 0;
+};
+
 struct Command {
-  JobOptions job;
+  enum class Action { train, help, make_id };
+  Action action = Action::train;
+  JobOptions job;                 // its ranks count for threads alone
+  bool threads = false;           // ranks are threads of this process
+  JobId id;                       // of ranks that are processes
   std::string text_path;          // empty: the longest licence text of the system
   std::string json_path;          // empty: none
   std::optional<zc_stage> stage;  // none: the main job, all stages
-  bool help = false;
 };
 
 extern const char* const kUsage;

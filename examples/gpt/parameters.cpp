@@ -79,4 +79,11 @@ void Gradients::hand_over(const ParamSource& source, std::size_t unit) {
   }
 }
 
+std::size_t Gradients::buffer_bytes() const {
+  std::size_t bytes = scratch_.size() * sizeof(float);
+  for (const std::vector<float>& gradient : full_) bytes += gradient.size() * sizeof(float);
+  for (const std::vector<std::uint16_t>& gradient : rounded_) bytes += gradient.size() * sizeof(std::uint16_t);
+  return bytes;
+}
+
 }  // namespace gpt

@@ -40,6 +40,8 @@ class HeldUnit {
     source.release(unit);
   }
 
+  std::size_t buffer_bytes() const { return copy_.size() * sizeof(float); }
+
  private:
   const float* const* widened(std::size_t unit);
 
@@ -59,6 +61,8 @@ class Gradients {
 
   // Hands over the gradients of a unit whose working gradients are complete, last tensor first.
   void hand_over(const ParamSource& source, std::size_t unit);
+
+  std::size_t buffer_bytes() const;
 
  private:
   const Manifest& manifest_;

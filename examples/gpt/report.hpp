@@ -1,4 +1,4 @@
-// What the example shows: a table for people, JSON for programs, and whether the stages agree.
+// What the example shows: tables for people, JSON for programs, and whether the stages agree.
 #pragma once
 
 #include <cstdio>
@@ -8,6 +8,8 @@
 #include "job.hpp"
 
 namespace gpt {
+
+int stage_number(zc_stage stage);
 
 void print_table(std::FILE* to, const std::vector<Row>& rows);
 

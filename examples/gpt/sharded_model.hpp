@@ -55,6 +55,7 @@ class ShardedModel {
   const zc_layout* layout() const { return layout_.get(); }
   zc_zero* engine() const { return zero_.get(); }
   std::size_t moment_bytes() const { return (first_moments_.size() + second_moments_.size()) * sizeof(float); }
+  std::size_t buffer_bytes() const { return model_.buffer_bytes() + moment_bytes(); }  // ours, not the library's
 
  private:
   void make_layout(std::int32_t ranks);

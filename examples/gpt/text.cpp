@@ -49,6 +49,7 @@ Text Text::load(const std::filesystem::path& path, std::size_t context) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("text " + path.string() + ": cannot be opened");
   std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  bytes.shrink_to_fit();
   if (file.bad()) throw std::runtime_error("text " + path.string() + ": cannot be read");
   if (bytes.empty()) throw std::runtime_error("text " + path.string() + ": is empty");
   if (bytes.size() < context + 1) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ class Text {
 
   Text(std::vector<std::uint8_t> bytes, std::size_t context);
 
+  std::span<const std::uint8_t> bytes() const { return bytes_; }
   std::size_t byte_count() const { return bytes_.size(); }
 
   // Micro-batch `micro` of step `step`: rows * (context + 1) bytes, each row from a place of its own. Depends on

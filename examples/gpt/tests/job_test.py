@@ -1,4 +1,4 @@
-"""The main job as a user runs it: what it promises on screen and in its JSON, and how it refuses nonsense."""
+"""The main job with ranks as threads: what it promises on screen and in its JSON, and how it refuses nonsense."""
 
 import json
 import math
@@ -13,7 +13,7 @@ QUICK = "--quick" in sys.argv and not sys.argv.remove("--quick")  # builds that 
 
 
 def run(*options, seconds=300):
-    return subprocess.run([PROGRAM, *options], capture_output=True, text=True, timeout=seconds)
+    return subprocess.run([PROGRAM, "--threads", *options], capture_output=True, text=True, timeout=seconds)
 
 
 def rows_of(*options):
