@@ -40,6 +40,9 @@ function(zc_add_test name)
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "zc_add_test(${name}): SOURCES missing, or unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
+  if(ZC_SANITIZE AND "full" IN_LIST arg_LABELS)
+    return()  # the long tests run without sanitizers
+  endif()
   zc_test_timeout(seconds "${arg_KIND}" "${arg_TIMEOUT}")
   # tests/<kind>/<folder>, or examples/<folder>/tests.
   string(REGEX REPLACE "/tests$" "" folder ${CMAKE_CURRENT_SOURCE_DIR})

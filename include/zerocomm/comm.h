@@ -51,7 +51,8 @@ typedef struct zc_comm_config {
  *            meanwhile; MISMATCH ranks that disagree about the number of ranks or the topology, or one rank twice;
  *            UNSUPPORTED ranks on several hosts. ARGUMENT: no launcher found, or two that disagree. NO_MEMORY. SYSTEM.
  * Threads    Any; threads of one process may be ranks too.
- * Memory     Shared memory without a name, taken when it is used; 512 KiB of staging a rank, 64 KiB of flight records.
+ * Memory     Shared memory without a name: 512 KiB of staging and about 70 KiB of control segment a rank, of which 64 are
+ *            flight records; everything else when it is asked for.
  *            ZC_SHM_BYTES is the extent of address space it may grow to.
  * Result     *comm, once all ranks have theirs. From then on the end of a process without zc_comm_destroy is PEER_LOST
  *            for all others.
@@ -182,7 +183,8 @@ ZC_API zc_status zc_comm_stats_reset(zc_comm *comm);
  *  struct_size. */
 typedef struct zc_ledger {
   size_t struct_size;
-  size_t control_bytes; /**< control segment (booked to rank 0) and words of windows */
+  size_t control_bytes; /**< control segment (booked to rank 0) and words of windows; of processes also this rank's
+                             staging, and a page for each allocation */
   size_t window_bytes;  /**< window memory that the library allocated */
   size_t memory_bytes;  /**< zc_mem_alloc */
   size_t total_bytes;   /**< the sum */

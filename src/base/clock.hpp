@@ -26,7 +26,8 @@ class Deadline {
   }
   // Moves the end back by a duration; a poll stays one.
   void extend(std::int64_t duration_ns) noexcept {
-    if (!is_poll()) *this = after(left_ns() + duration_ns);
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    if (!is_poll()) end_ns_ = duration_ns > kMost - end_ns_ ? kMost : end_ns_ + duration_ns;
   }
 
  private:

@@ -182,7 +182,7 @@ zc_status zc_progress_remove(zc_progress* handle) {
 
 zc_status zc_mem_alloc(zc_comm* comm, size_t bytes, void** memory) {
   return guard([&]() -> zc_status {
-    ZC_TRY(checked(comm).check_process());
+    ZC_TRY(checked(comm).check_alive());
     ZC_REQUIRE(memory != nullptr, ZC_ARGUMENT, "rank %d: memory is NULL", comm->rank());
     auto segment = comm->group().allocate(comm->rank(), bytes == 0 ? 1 : bytes, "zc_mem_alloc");
     void* address = segment->address;

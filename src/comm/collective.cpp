@@ -196,6 +196,9 @@ zc_status move_directly(Comm& comm, std::uint64_t sequence, const Collect& what,
     died = comm.dead();
     step("reading");
     if (!died) moved = move(Peers(comm, sequence));
+    // Once more: others may have been told of an error while this rank was stopped in the middle, and have written
+    // again what it read.
+    died = died || comm.dead();
     step("read");
   }
   if (moved != ZC_OK) {
@@ -233,11 +236,6 @@ zc_status run_posted(Comm& comm, std::uint64_t sequence, const Collect& what,
       ZC_TRY((*what.staged)(staging));
     }
   }
-  // A call that has not returned when an error is recorded gets that error, also when its own share is done.
-  if (comm.dead()) {
-    comm.wait_for_readers();
-    return comm.check_alive();
-  }
   Counters::add(comm.counters().collectives, 1);
   Counters::add(comm.counters().logical_bytes[traffic_index(what.traffic)], what.logical_bytes);
   return ZC_OK;
@@ -263,8 +261,9 @@ zc_status Peers::copy_from(std::int32_t rank, std::size_t offset_bytes, void* de
   const Deadline patience = Deadline::after(kPatienceNs);
   while (!comm_->dead() && patience.left_ns() > 0) std::this_thread::yield();
   char text[256];
-  std::snprintf(text, sizeof text, "rank %d could not read %zu bytes out of the memory of rank %d: %s", comm_->rank(),
-                bytes, rank, std::strerror(result));
+  std::snprintf(text, sizeof text,
+                "rank %d could not read %zu bytes out of the memory of rank %d (ZC_COPY=staging avoids it): %s",
+                comm_->rank(), bytes, rank, std::strerror(result));
   return comm_->record_first_error(ZC_TRANSPORT, text);
 }
 

@@ -128,6 +128,10 @@ void Comm::stand(std::shared_ptr<transport::Keeper> keeper) {
   keeper_ = std::move(keeper);
 }
 
+Comm::~Comm() {
+  if (keeper_ && fork_generation() == fork_generation_) keeper_->leave(keeper_id_);
+}
+
 void Comm::record_lost(std::int32_t rank) const noexcept {
   char who[48], last[256], text[512];
   describe_rank(rank, who, sizeof who);
@@ -141,14 +145,17 @@ zc_status Comm::time_out(const WaitSpec& spec) const noexcept {
   char who[768] = "";
   if (spec.blame != nullptr) (*spec.blame)(&culprit, who, sizeof who);
   char silent[96] = "";
-  if (culprit >= 0 && culprit < ranks_)
+  if (culprit >= 0 && culprit < ranks_) {
+    if (control().rank(culprit).detached.load() != 0 && std::strstr(who, "destroyed") == nullptr)
+      std::snprintf(silent, sizeof silent, "; rank %d has destroyed its communicator", culprit);
     if (const std::int64_t silent_ns = group_->silent_ns(culprit); silent_ns > kSilentNs)
       std::snprintf(silent, sizeof silent, "; the process of rank %d is stopped: it has not run for %.1f s", culprit,
                     seconds(silent_ns));
+  }
   const std::int64_t deadline_ns = spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns;
   char text[1024];
-  std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s%s", rank_, seconds(deadline_ns),
-                spec.label != nullptr ? spec.label : "a wait",
+  std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s%s", rank_,
+                seconds(std::max<std::int64_t>(deadline_ns, 0)), spec.label != nullptr ? spec.label : "a wait",
                 who[0] != '\0' ? who : "what it waits for did not happen", silent);
   return record_first_error(ZC_TIMEOUT, text);
 }

@@ -39,6 +39,10 @@ class Comm : public std::enable_shared_from_this<Comm> {
  public:
   Comm(std::shared_ptr<transport::Group> group, std::int32_t rank, const Settings& settings);
 
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
   std::int32_t rank() const noexcept { return rank_; }
   std::int32_t ranks() const noexcept { return ranks_; }
   const Settings& settings() const noexcept { return settings_; }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <map>
 #include <mutex>
 
@@ -81,8 +82,14 @@ void choose_private_copy(zc_comm& comm, transport::ShmGroup& group, const CopyNa
     while (next < comm.ranks() && comm.control().rank(next).private_read.verdict.load() != 0) ++next;
     return next == comm.ranks();
   };
+  const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
+    *culprit = next;
+    std::snprintf(text, capacity_bytes, "rank %d has not said what memory it can read", next);
+  };
+  FunctionRef<void(std::int32_t*, char*, std::size_t)> blame = name_culprit;
   WaitSpec spec;
   spec.deadline_ns = deadline_ns;
+  spec.blame = &blame;
   spec.label = "zc_comm_create";
   if (const zc_status status = comm.wait(ready, spec); status != ZC_OK) throw Error(status, zc_last_error());
   ZC_REQUIRE(asked.copy != PrivateCopy::read || group.can_read_private(), ZC_UNSUPPORTED,
@@ -117,11 +124,11 @@ void choose_spin(Settings& settings, std::int32_t ranks, int cores) {
 }
 
 std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
+  const std::uint64_t ordinal = next_ordinal(spec.job, spec.rank);  // before anything that may fail on one rank alone
   topo::Topology topology =
       spec.topology.empty() ? topo::one_node(spec.ranks) : topo::parse_topology(spec.topology, spec.ranks);
   boot::JoinRequest request;
-  request.job =
-      format("%s #%llu", spec.job.c_str(), static_cast<unsigned long long>(next_ordinal(spec.job, spec.rank)));
+  request.job = format("%s #%llu", spec.job.c_str(), static_cast<unsigned long long>(ordinal));
   request.rank = spec.rank;
   request.ranks = spec.ranks;
   const CopyName& copy = asked_copy();
@@ -142,8 +149,9 @@ std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
     comm->stand(transport::Keeper::of_process());
     rendezvous->confirm();
     choose_private_copy(*comm, *shared, copy, spec.init_deadline_ns);
-  } catch (const Error& error) {
-    rendezvous->give_up(error.status(), error.what());
+  } catch (const std::exception& failure) {
+    const auto* error = dynamic_cast<const Error*>(&failure);
+    rendezvous->give_up(error != nullptr ? error->status() : ZC_INTERNAL, failure.what());
     if (comm) comm->detach();
     throw;
   }

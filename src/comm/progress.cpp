@@ -1,5 +1,7 @@
 #include "comm/progress.hpp"
 
+#include "base/fork.hpp"
+
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -26,6 +28,7 @@ zc_progress* add_progress(zc_progress_fn run, void* context, const void* group) 
   entry->run = run;
   entry->context = context;
   entry->group = group;
+  entry->generation = fork_generation();
   const std::lock_guard lock(list_mutex);
   auto longer = std::make_shared<Entries>(*list);
   longer->push_back(entry);
@@ -50,6 +53,7 @@ bool run_progress(const void* group) noexcept {
   bool foreign = false;
   const std::shared_ptr<const Entries> entries = current_list();  // kept while it is walked
   for (const Entry& entry : *entries) {
+    if (entry->generation != fork_generation()) continue;
     entry->running.fetch_add(1);
     if (!entry->removed.load()) {
       entry->run(entry->context);

@@ -10,7 +10,8 @@
 struct zc_progress {
   zc_progress_fn run = nullptr;
   void* context = nullptr;
-  const void* group = nullptr;  // whose bells announce that there is something to do
+  std::uint32_t generation = 0;  // of the process that registered it: nothing runs in its children
+  const void* group = nullptr;   // whose bells announce that there is something to do
   std::atomic<int> running{0};
   std::atomic<bool> removed{false};
 };

@@ -82,7 +82,7 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
   };
   FunctionRef<std::uint64_t(std::uint64_t)> prepare = bring_segments;
   const auto find_segments = [&](const Peers&) {
-    attach(*own_call, part_bytes);
+    ZC_TRY(attach(*own_call, part_bytes));
     if (!group.exchanges_descriptors()) return ZC_OK;
     return exchange_adopted(comm, *own_call, config.descriptor != nullptr ? *config.descriptor : -1, parts_.data());
   };
@@ -109,20 +109,25 @@ zc_status Window::exchange_bytes(std::size_t bytes, std::vector<std::uint64_t>* 
 }
 
 // Every rank's part and words. `part_bytes` is empty unless the window is contiguous.
-void Window::attach(std::uint64_t call, const std::vector<std::uint64_t>& part_bytes) {
-  for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank)
-    words_.push_back(comm_->group().find(words_key(call), rank));
-  if (part_bytes.empty()) {
-    for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank)
-      parts_.push_back(comm_->group().find(part_key(call), rank));
-    return;
-  }
+// An owner that was told of an error may have taken its offer back: then so was this rank.
+zc_status Window::attach(std::uint64_t call, const std::vector<std::uint64_t>& part_bytes) {
+  const auto find_all = [&](std::uint64_t key, std::vector<std::shared_ptr<Segment>>& segments) {
+    for (std::int32_t rank = 0; rank < comm_->ranks(); ++rank) {
+      segments.push_back(comm_->group().find(key, rank));
+      if (!segments.back()) return false;
+    }
+    return true;
+  };
+  if (!find_all(words_key(call), words_)) return comm_->check_alive();
+  if (part_bytes.empty()) return find_all(part_key(call), parts_) ? ZC_OK : comm_->check_alive();
   const std::shared_ptr<Segment> whole = comm_->group().find(part_key(call), 0);
+  if (!whole) return comm_->check_alive();
   std::byte* address = whole->address;
   for (const std::uint64_t bytes : part_bytes) {
     parts_.push_back(std::make_shared<Segment>(Segment{whole->keep, address, bytes, false, 0}));
     address += bytes;
   }
+  return ZC_OK;
 }
 
 Window::~Window() {
@@ -165,7 +170,8 @@ zc_status Window::read(std::int32_t rank, std::size_t offset_bytes, void* destin
   ZC_REQUIRE(destination != nullptr || bytes == 0, ZC_ARGUMENT, "rank %d: destination is NULL", comm_->rank());
   if (generation != 0) ZC_TRY(wait(rank, generation, spec));
   comm_->copy(destination, memory(rank) + offset_bytes, bytes, rank, traffic);
-  return ZC_OK;
+  // An owner that was told of an error while this rank was stopped may have written meanwhile.
+  return comm_->check_alive();
 }
 
 void Window::reduce(const zc_window_reduction& reduction) const {

@@ -39,7 +39,7 @@ class Window {
   const transport::Segment& part(std::int32_t rank) const noexcept { return *parts_[static_cast<std::size_t>(rank)]; }
 
   zc_status exchange_bytes(std::size_t bytes, std::vector<std::uint64_t>* all) const;
-  void attach(std::uint64_t call, const std::vector<std::uint64_t>& part_bytes);
+  zc_status attach(std::uint64_t call, const std::vector<std::uint64_t>& part_bytes);
 
   std::shared_ptr<Comm> comm_;
   std::size_t word_count_;

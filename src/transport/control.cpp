@@ -9,7 +9,7 @@ Control Control::build(std::byte* memory, std::int32_t ranks) {
   header->ranks = ranks;
   Control control(memory);
   for (std::int32_t rank = 0; rank < ranks; ++rank) new (&control.rank(rank)) RankBlock;
-  // Flight rings are zeros, which is an empty ring: their pages stay untouched until something is recorded.
+  // Flight rings are zeros, which is an empty ring.
   return control;
 }
 

@@ -1,6 +1,7 @@
 #include "transport/shm_arena.hpp"
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/math.hpp"
 #include "base/memory.hpp"
 #include "base/memory_limit.hpp"
@@ -13,9 +14,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace zerocomm::transport {
@@ -30,21 +33,53 @@ std::map<std::pair<dev_t, ino_t>, std::weak_ptr<ShmArena>> arenas;
 
 unsigned long long number(std::uint64_t value) { return value; }
 
-// Takes bytes out of what others may want for as long as it lives.
+// The kernel books memory in batches per core, and a little is needed for page tables.
+constexpr std::uint64_t kSlackBytes = std::uint64_t{4} << 20;
+// Longest wait for others who take memory at this moment and may leave enough.
+constexpr std::int64_t kPatienceNs = 2'000'000'000;
+
+// Bytes that are being taken, told to all ranks while this lives.
 class Wanted {
  public:
-  Wanted(std::atomic<std::uint64_t>& sum, std::uint64_t bytes) : sum_(&sum), bytes_(bytes) {
-    all_bytes = sum_->fetch_add(bytes_) + bytes_;
+  Wanted(std::atomic<std::uint64_t>& sum, std::uint64_t bytes)
+      : sum_(&sum), bytes_(bytes), all_bytes_(sum.fetch_add(bytes) + bytes) {}
+  ~Wanted() {
+    if (sum_ != nullptr) sum_->fetch_sub(bytes_);
   }
-  ~Wanted() { sum_->fetch_sub(bytes_); }
+  Wanted(Wanted&& other) noexcept
+      : sum_(std::exchange(other.sum_, nullptr)), bytes_(other.bytes_), all_bytes_(other.all_bytes_) {}
   Wanted(const Wanted&) = delete;
   Wanted& operator=(const Wanted&) = delete;
-  std::uint64_t all_bytes = 0;  // of everybody who takes memory now
+  std::uint64_t all_bytes() const { return all_bytes_; }  // of everybody who takes memory now
 
  private:
   std::atomic<std::uint64_t>* sum_;
   std::uint64_t bytes_;
+  std::uint64_t all_bytes_;
 };
+
+// Compares a wish with what is left, together with the wishes of others that came before. A wish that can never be met
+// is refused at once and stands in nobody's way.
+Wanted want(std::uint64_t bytes, const char* purpose, std::atomic<std::uint64_t>& sum) {
+  const Deadline patience = Deadline::after(kPatienceNs);
+  for (;;) {
+    MemoryRoom room = memory_room();
+    std::uint64_t all_bytes = bytes;
+    if (bytes + kSlackBytes <= room.left_bytes) {
+      Wanted wanted(sum, bytes);
+      all_bytes = wanted.all_bytes();
+      room = memory_room();  // others who have just got theirs count here
+      if (all_bytes + kSlackBytes <= room.left_bytes) return wanted;
+    }
+    if (bytes + kSlackBytes > room.left_bytes || patience.left_ns() == 0)
+      throw Error(ZC_NO_MEMORY,
+                  format("%s: %llu bytes of shared memory wanted (%llu with what other ranks take now, and %llu stay "
+                         "free), and %llu are left: %s",
+                         purpose, number(bytes), number(all_bytes), number(kSlackBytes), number(room.left_bytes),
+                         room.limit_text.c_str()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 }  // namespace
 
@@ -61,6 +96,11 @@ std::uint64_t ShmArena::default_bytes() {
 }
 
 Descriptor ShmArena::create(std::uint64_t bytes) {
+  rlimit files{};
+  ZC_REQUIRE(
+      getrlimit(RLIMIT_FSIZE, &files) != 0 || files.rlim_cur >= bytes, ZC_SYSTEM,
+      "shared memory: an extent of %llu bytes (ZC_SHM_BYTES), and files of this process may have %llu (ulimit -f)",
+      number(bytes), number(files.rlim_cur));
   Descriptor made(memfd_create("zerocomm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ZC_REQUIRE(made, ZC_SYSTEM, "shared memory: memfd_create: %s", std::strerror(errno));
   ZC_REQUIRE(ftruncate(made.get(), static_cast<off_t>(bytes)) == 0, ZC_SYSTEM,
@@ -107,22 +147,16 @@ bool ShmArena::contains(const void* address, std::size_t bytes, std::uint64_t* o
 
 void ShmArena::back(std::uint64_t offset, std::uint64_t bytes, const char* purpose,
                     std::atomic<std::uint64_t>& wanted_bytes) const {
-  constexpr std::uint64_t kStep = std::uint64_t{16} << 20;  // a signal undoes one step, not everything
-  const Wanted wanted(wanted_bytes, bytes);
-  // The kernel books memory in batches per core, and a little is needed for page tables.
-  constexpr std::uint64_t kSlackBytes = std::uint64_t{4} << 20;
-  if (const MemoryRoom room = memory_room(); wanted.all_bytes + kSlackBytes > room.left_bytes)
-    throw Error(
-        ZC_NO_MEMORY,
-        format("%s: %llu bytes of shared memory wanted (%llu with what other ranks take now, and %llu stay free), and "
-               "%llu are left: %s",
-               purpose, number(bytes), number(wanted.all_bytes), number(kSlackBytes), number(room.left_bytes),
-               room.limit_text.c_str()));
+  std::uint64_t most = std::uint64_t{16} << 20;  // a signal undoes one step, not everything
+  const Wanted wanted = want(bytes, purpose, wanted_bytes);
   for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t step = std::min(kStep, bytes - done);
+    const std::uint64_t step = std::min(most, bytes - done);
     if (fallocate(descriptor_.get(), 0, static_cast<off_t>(offset + done), static_cast<off_t>(step)) == 0) {
       done += step;
-    } else if (errno != EINTR) {
+    } else if (errno == EINTR) {
+      most =
+          std::max<std::uint64_t>(most / 2 / kPageBytes * kPageBytes, kPageBytes);  // the next signal is sure to come
+    } else {
       const int reason = errno;
       release(offset, done);
       throw Error(ZC_NO_MEMORY, format("%s: %llu bytes of shared memory wanted, and the system said: %s", purpose,

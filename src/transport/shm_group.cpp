@@ -185,9 +185,8 @@ std::shared_ptr<Segment> ShmGroup::allocate(std::int32_t rank, std::size_t bytes
   const std::lock_guard lock(mutex_);
   bool is_new = false;
   const Place place = find_place(needed, &is_new);
-  if (is_new) places_.reserve(places_.size() + 1);
+  if (is_new) places_.push_back(place);  // free again if there is no memory for it
   arena_->back(place.offset, needed, purpose, control_.header().wanted_bytes);
-  if (is_new) places_.push_back(place);
   Header& header = header_at(*arena_, place.offset);
   header.bytes = needed;
   header.users.store(1);
@@ -234,8 +233,12 @@ std::shared_ptr<Segment> ShmGroup::find(std::uint64_t key, std::int32_t rank) {
   if (offer.memory.bytes == 0) return segment;
   segment->address = static_cast<std::byte*>(reach(rank, offer.memory));
   if (offer.header_offset != 0) {
-    // The owner keeps its own use until everybody has found the segment, so the count is not 0 here.
-    header_at(*arena_, offer.header_offset).users.fetch_add(1);
+    // The owner keeps its own use until everybody has found the segment, unless it was told of an error meanwhile.
+    auto& users = header_at(*arena_, offer.header_offset).users;
+    std::uint32_t seen = users.load();
+    do {
+      if (seen == 0 || seen == Header::kBeingFreed) return nullptr;
+    } while (!users.compare_exchange_weak(seen, seen + 1));
     segment->keep = std::make_shared<Use>(arena_, offer.header_offset, nullptr);
   }
   return segment;
@@ -258,7 +261,8 @@ bool ShmGroup::has_died(std::int32_t rank) const noexcept {
 }
 
 std::int64_t ShmGroup::silent_ns(std::int32_t rank) const noexcept {
-  return now_ns() - control_.rank(rank).liveness.beat_ns.load();
+  const Liveness& other = control_.rank(rank).liveness;
+  return other.left.load() != 0 ? 0 : now_ns() - other.beat_ns.load();
 }
 
 }  // namespace zerocomm::transport
