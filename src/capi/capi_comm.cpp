@@ -170,7 +170,7 @@ zc_status zc_comm_wait(zc_comm* comm, zc_ready_fn ready, void* context, const zc
 zc_status zc_progress_add(zc_comm* comm, zc_progress_fn progress, void* context, zc_progress** handle) {
   return guard([&] {
     ZC_REQUIRE(progress != nullptr && handle != nullptr, ZC_ARGUMENT, "progress or handle is NULL");
-    *handle = comm::add_progress(progress, context, &checked(comm).group());
+    *handle = comm::add_progress(progress, context, &checked(comm).control().header());
     return ZC_OK;
   });
 }
@@ -182,7 +182,7 @@ zc_status zc_progress_remove(zc_progress* handle) {
 
 zc_status zc_mem_alloc(zc_comm* comm, size_t bytes, void** memory) {
   return guard([&]() -> zc_status {
-    ZC_TRY(checked(comm).check_alive());
+    ZC_TRY(checked(comm).check_process());
     ZC_REQUIRE(memory != nullptr, ZC_ARGUMENT, "rank %d: memory is NULL", comm->rank());
     auto segment = comm->group().allocate(comm->rank(), bytes == 0 ? 1 : bytes, "zc_mem_alloc");
     void* address = segment->address;

@@ -167,9 +167,13 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
   const std::int64_t spin_end_ns = settings_.spin_ns > 0 ? now_ns() + settings_.spin_ns : 0;
   bool asleep = false;
   zc_status result = ZC_OK;
-  // The time in which this process was stopped does not count for its deadline.
-  const auto forgive = [&](std::int64_t due_ns) {
-    if (const std::int64_t late_ns = now_ns() - due_ns; late_ns > kStoppedNs) deadline.extend(late_ns);
+  // The time in which this process was stopped does not count for its deadline: what has passed since the last time
+  // here, but for what it wanted to sleep.
+  std::int64_t running_ns = now_ns();
+  const auto forgive = [&](std::int64_t asleep_ns) {
+    const std::int64_t now = now_ns(), late_ns = now - running_ns - asleep_ns;
+    if (late_ns > kStoppedNs) deadline.extend(late_ns);
+    running_ns = now;
   };
   for (;;) {
     // The bell is read before the condition: what happens after this line ends the sleep below.
@@ -178,7 +182,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = state > 0 ? ZC_OK : static_cast<zc_status>(-state);
       break;
     }
-    const bool foreign = run_progress(group_.get());
+    const bool foreign = run_progress(&control().header());
     if (const int state = ready(); state != 0) {
       result = state > 0 ? ZC_OK : static_cast<zc_status>(-state);
       break;
@@ -191,6 +195,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = fail(ZC_AGAIN, "rank %d: %s is not ready", rank_, spec.label != nullptr ? spec.label : "the condition");
       break;
     }
+    forgive(0);
     const std::int64_t left_ns = deadline.left_ns();  // 0 for a poll
     if (left_ns == 0) {
       if (const std::int64_t more_ns = spec.extend_ns != nullptr ? (*spec.extend_ns)() : 0; more_ns > 0) {
@@ -200,10 +205,8 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = time_out(spec);
       break;
     }
-    const std::int64_t begin_ns = now_ns();
-    if (!asleep && spin_end_ns > begin_ns) {
+    if (!asleep && spin_end_ns > running_ns) {
       for (int i = 0; i < kSpinsPerLook; ++i) pause();
-      forgive(begin_ns);
       continue;
     }
     if (!asleep) {
@@ -214,7 +217,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
     Counters::add(counters_.sleeps, 1);
     const std::int64_t limit_ns = std::min({left_ns, kSliceNs, foreign ? kForeignPollNs : kSliceNs});
     sleep_on(bell, seen, limit_ns);
-    forgive(begin_ns + limit_ns);
+    forgive(limit_ns);
   }
   if (asleep) bell.sleepers.fetch_sub(1);
   return result;

@@ -11,7 +11,7 @@ struct zc_progress {
   zc_progress_fn run = nullptr;
   void* context = nullptr;
   std::uint32_t generation = 0;  // of the process that registered it: nothing runs in its children
-  const void* group = nullptr;   // whose bells announce that there is something to do
+  const void* group = nullptr;   // control segment whose bells announce that there is something to do
   std::atomic<int> running{0};
   std::atomic<bool> removed{false};
 };

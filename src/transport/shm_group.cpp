@@ -20,7 +20,9 @@ namespace {
 // Each rank fills one half while the others read the other.
 constexpr std::uint64_t kStagingHalfBytes = std::uint64_t{256} << 10;
 
-std::uint64_t control_extent(std::int32_t ranks) { return round_up(Control::bytes(ranks), kPageBytes); }
+std::uint64_t control_extent(std::int32_t ranks) noexcept {
+  return (Control::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
 // The first page of every allocation. It is given back after all others, and reads as zeros then: the place is free.
 struct Header {
@@ -64,7 +66,7 @@ class Use {
 
 }  // namespace
 
-std::uint64_t ShmGroup::staging_offset(std::int32_t ranks, std::int32_t rank) {
+std::uint64_t ShmGroup::staging_offset(std::int32_t ranks, std::int32_t rank) noexcept {
   return control_extent(ranks) + static_cast<std::uint64_t>(rank) * 2 * kStagingHalfBytes;
 }
 

@@ -14,7 +14,7 @@ namespace zerocomm::transport {
 class ShmGroup final : public Group {
  public:
   // Where things lie in the arena.
-  static std::uint64_t staging_offset(std::int32_t ranks, std::int32_t rank);
+  static std::uint64_t staging_offset(std::int32_t ranks, std::int32_t rank) noexcept;
   // Makes the arena of a new communicator, with its control segment built. Throws Error.
   static Descriptor create(std::int32_t ranks, std::uint64_t bytes);
 
