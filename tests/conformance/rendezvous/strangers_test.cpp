@@ -102,9 +102,6 @@ TEST(Strangers, that_are_many_do_no_harm_where_descriptors_are_few) {
 }
 
 TEST(Server, without_a_descriptor_for_a_rank_says_so_to_all) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need descriptors themselves";
-#endif
   Processes processes;
   const std::string job = boot::make_unique_job();
   processes.start([&](Report& report) {
