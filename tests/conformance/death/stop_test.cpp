@@ -247,7 +247,11 @@ TEST(Stop, in_training_lets_the_others_return) {
       EXPECT_EQ(each.status, ZC_TIMEOUT) << each.text;
       EXPECT_STREQ(each.text, told[0].text);
     }
-    EXPECT_NE(std::string(told[0].text).find(format("rank %d", victim)), std::string::npos) << told[0].text;
+    const std::string text = told[0].text;
+    // Stopped with a slice in hand it has arrived already, and the bucket is named instead.
+    EXPECT_TRUE(text.find(format("rank %d", victim)) != std::string::npos ||
+                text.find("is complete and not yet reduced") != std::string::npos)
+        << text;
   }
 }
 
