@@ -237,7 +237,7 @@ ZC_API zc_status zc_zero_pieces(const zc_zero *zero, const zc_zero_piece **piece
 /**
  * This rank's shard of one state and buffer as one contiguous array of zc_buffer_info.shard_count elements.
  *
- * UNSUPPORTED where the shard is not apart from the replica: parameters in stages 0 to 2, gradients in stage 0 and
+ * UNSUPPORTED where the shard is not apart from the replica: parameters in stages 0 to 2 (flat placement: in stage 0), gradients in stage 0 and
  * in stage 1 when they are reduced in place. zc_zero_pieces works everywhere.
  */
 ZC_API zc_status zc_zero_state(const zc_zero *zero, zc_state state, size_t buffer, void **shard, size_t *count);

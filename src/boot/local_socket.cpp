@@ -162,7 +162,7 @@ Transfer receive_message(const Descriptor& connection, std::span<std::byte> room
                          Descriptor* descriptor) noexcept {
   iovec part{room.data(), room.size()};
   alignas(cmsghdr) std::array<char, kControlBytes> control{};
-  bool reset = false;
+  bool reset = false, ended = false;
   for (;;) {
     msghdr header{};
     header.msg_iov = &part;
@@ -174,7 +174,7 @@ Transfer receive_message(const Descriptor& connection, std::span<std::byte> room
     const ssize_t received = recvmsg(connection.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return Transfer::later;
+      if (errno == EAGAIN) return ended ? Transfer::closed : Transfer::later;
       // Told once when the other side closed with unread messages; what it had sent before is still there.
       if (errno == ECONNRESET && !std::exchange(reset, true)) continue;
       return Transfer::closed;
@@ -182,7 +182,12 @@ Transfer receive_message(const Descriptor& connection, std::span<std::byte> room
     const bool one = descriptor == nullptr || take_descriptor(header, descriptor);
     const bool whole = one && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
     if (descriptor != nullptr && (!whole || received == 0)) *descriptor = Descriptor();
-    if (received == 0) return Transfer::closed;
+    if (received == 0) {
+      // The kernel looks at the queue first and then whether the other side has closed: a message that came in between
+      // is there when one looks again. (So is what follows an empty message, which is none of ours.)
+      if (std::exchange(ended, true)) return Transfer::closed;
+      continue;
+    }
     if (!whole) return Transfer::malformed;
     *message_bytes = static_cast<std::size_t>(received);
     return Transfer::done;

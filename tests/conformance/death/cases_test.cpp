@@ -220,18 +220,20 @@ TEST(Cases, rank_that_ends_before_it_joins_is_named_when_the_time_is_up) {
 
 // At any moment of the joining, or just after it.
 TEST(Cases, rank_that_is_killed_while_it_joins_is_named) {
-  constexpr int kKills = kSanitized ? 8 : 60;
-  constexpr std::int64_t kJoinNs = kSlack * kSecondNs / 2;
+  constexpr int kKills = kSanitized ? 8 : 40;
+  constexpr std::int64_t kJoinNs = kSlack * kTwoSecondsNs;
   std::mt19937 random(3);
   int told_in_creation = 0, told_later = 0, timed_out = 0;
   for (int kill = 0; kill < kKills && !HasFailure(); ++kill) {
     const std::int32_t victim = kill % 4;
     const SharedArray<Creation> creations(4);
-    const auto after_ns = static_cast<std::int64_t>(random() % 4'000) * 1'000;
+    const auto after_ns = static_cast<std::int64_t>(random() % 3'000) * 1'000;
+    const Shared<std::atomic<bool>> joining;
     pid_t pid = 0;
     create_without(
-        victim, kJoinNs, [] {}, creations,
+        victim, kJoinNs, [&] { *joining = true; }, creations,
         [&](const Children& children) {
+          wait_until([&] { return joining->load(); });
           sleep_ns(after_ns);
           children.send_signal(victim, SIGKILL);
           pid = children.pid(victim);

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kMebibyte = 1 << 20;
 // Sanitizers take memory of their own.
-constexpr std::size_t kLimitBytes = (kSanitized ? 1024 : 96) * kMebibyte;
-constexpr std::size_t kWindowBytes = (kSanitized ? 1500 : 200) * kMebibyte;
+constexpr std::size_t kLimitBytes = (kSanitized ? 3072 : 96) * kMebibyte;
+constexpr std::size_t kWindowBytes = (kSanitized ? 4096 : 200) * kMebibyte;
 
 class MemoryGroup : public ControlGroup {
  public:
@@ -95,7 +95,7 @@ TEST(MemoryLimits, count_what_all_ranks_take_at_the_same_time) {
       4,
       [&](zc_comm* comm, std::int32_t rank) {
         zc_window* window = nullptr;
-        for (int turn = 0; turn < 10; ++turn) {
+        for (int turn = 0; turn < (kSanitized ? 2 : 10); ++turn) {
           RANK_STATUS(ZC_NO_MEMORY, make_window(comm, kLimitBytes / 3, &window));
           use_everything(comm, rank);
         }

@@ -41,6 +41,7 @@ TEST_P(TrainingOfProcesses, has_the_bits_of_thread_ranks_in_every_stage) {
   for (const bool odd : {false, true})
     for (const zc_stage stage : {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3})
       for (const Case& each : kCases) {
+        if (kSanitized && (each.passes == 2) != (stage % 2 == 0)) continue;
         WorldSetup setup;
         setup.model = odd ? odd_with_short_giant() : data_model("tiny-gpt");
         setup.ranks = ranks;

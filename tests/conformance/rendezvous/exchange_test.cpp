@@ -1,6 +1,7 @@
 // One rank gives a descriptor to others.
 #include "processes.hpp"
 
+#include "base/wait.hpp"
 #include "boot/exchange.hpp"
 #include "boot/local_socket.hpp"
 #include "boot/rendezvous_wire.hpp"
@@ -189,6 +190,35 @@ TEST(Exchange, with_a_sender_that_says_something_else_gives_nothing_and_leaks_no
     answer("", 0, -1);
   }
   expect_same(processes, {0}, ZC_TIMEOUT, {"nobody gave a descriptor"});
+}
+
+// The other side sends and closes while this one looks: its message must not be taken for the end.
+TEST(LocalSocket, gives_the_last_message_before_the_end) {
+  constexpr int kTurns = 20'000;
+  Processes processes;
+  const std::string name = boot::socket_name("test", boot::make_unique_job());
+  const Descriptor listener = boot::listen_on(name);
+  processes.start([&](Report& report) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      Descriptor connection;
+      for (int error = 0; !connection;) connection = boot::accept_from(listener, &error);
+      for (int i = 0; i < turn * 7919 % 400; ++i) zerocomm::pause();
+      ZC_ASSERT(boot::send_message(connection, "abc", 3) == boot::Transfer::done);
+    }
+    report.say(ZC_OK, "");
+  });
+  int lost = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const Descriptor connection = call(name);
+    std::array<std::byte, 16> room;
+    std::size_t bytes = 0;
+    boot::Transfer result = boot::Transfer::later;
+    while ((result = boot::receive_message(connection, room, &bytes)) == boot::Transfer::later) {
+    }
+    lost += result == boot::Transfer::done ? 0 : 1;
+  }
+  EXPECT_EQ(lost, 0);
+  EXPECT_EQ(processes.report(0).status, ZC_OK) << processes.report(0).text;
 }
 
 TEST(Exchange, of_another_user_is_not_for_this_one) {
