@@ -194,7 +194,7 @@ TEST(Exchange, with_a_sender_that_says_something_else_gives_nothing_and_leaks_no
 
 // The other side sends and closes while this one looks: its message must not be taken for the end.
 TEST(LocalSocket, gives_the_last_message_before_the_end) {
-  constexpr int kTurns = 20'000;
+  constexpr int kTurns = 10'000;
   Processes processes;
   const std::string name = boot::socket_name("test", boot::make_unique_job());
   const Descriptor listener = boot::listen_on(name);
