@@ -300,9 +300,11 @@ TEST(Exec, of_a_rank_is_its_end_and_hands_nothing_on) {
   });
   EXPECT_TRUE(wait_until([&] { return told[0].when_ns != 0 && told[1].when_ns != 0; }));
   const std::string process = std::to_string(ranks.pid(2));
+  // The others are told when the rank's memory goes; only then the kernel closes its descriptors and renames it.
+  EXPECT_TRUE(wait_until([&] { return lines_with("/proc/" + process + "/comm", "sleep").size() == 1; }))
+      << "it goes on as another program";
   EXPECT_TRUE(mapped_memory(process).empty());
   EXPECT_TRUE(open_memory(process).empty());
-  EXPECT_EQ(lines_with("/proc/" + process + "/comm", "sleep").size(), 1u) << "it goes on as another program";
   ranks.send_signal(2, SIGKILL);
   const std::vector<ChildEnd> ends = ranks.wait(kSlack * 20 * kSecondNs);
   EXPECT_TRUE(ends[0].ok() && ends[1].ok()) << ends[0].text << ends[1].text;
