@@ -39,6 +39,13 @@ typedef struct zc_comm_config {
   const zc_unique_id
       *id; /**< what the ranks share; default: the launcher's job. One id serves any number of communicators in turn */
   int64_t init_deadline_ns; /**< longest wait for all ranks to come; default ZC_INIT_DEADLINE_MS, else 60 s */
+  /* Of all communicators again. */
+  int32_t requests; /**< most requests of one rank in flight (request.h), 1 to 4096; default 64. About 400 bytes each
+                               in shared memory. Same on all ranks */
+  int32_t helper_thread; /**< non-zero: a thread of this rank advances its requests while no call does */
+  zc_switch
+      reproducible; /**< ZC_OFF: `algorithm` may name schedules that combine in an order of their own, also for types
+                               and operations whose result depends on it. Same on all ranks */
 } zc_comm_config;
 
 /**

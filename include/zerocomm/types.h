@@ -48,6 +48,14 @@ typedef enum zc_op {
   ZC_OP_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_op;
 
+/** A yes or no with a default. */
+typedef enum zc_switch {
+  ZC_SWITCH_DEFAULT = 0,
+  ZC_ON = 1,
+  ZC_OFF = 2,
+  ZC_SWITCH_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
+} zc_switch;
+
 /** "No rank", "no root", "no limit": a value that no rank or byte count has. */
 #define ZC_NONE (-1)
 

@@ -11,6 +11,7 @@
 #include <zerocomm/layout.h>
 #include <zerocomm/mem.h>
 #include <zerocomm/norm.h>
+#include <zerocomm/request.h>
 #include <zerocomm/status.h>
 #include <zerocomm/types.h>
 #include <zerocomm/version.h>

@@ -96,6 +96,42 @@ zc_status zc_broadcast(zc_comm* comm, void* buffer, size_t count, zc_dtype dtype
   });
 }
 
+zc_status zc_reduce(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, zc_op op, int32_t root,
+                    const zc_coll_options* options) {
+  return collective(comm, options, Kind::reduction, [&](const comm::Options& mine) {
+    return comm::reduce(*comm, send, recv, count, dtype, op, root, mine);
+  });
+}
+
+zc_status zc_all_to_all(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype,
+                        const zc_coll_options* options) {
+  return collective(comm, options, Kind::plain,
+                    [&](const comm::Options& mine) { return comm::all_to_all(*comm, send, recv, count, dtype, mine); });
+}
+
+zc_status zc_all_to_all_v(zc_comm* comm, const void* send, const size_t* send_counts, void* recv,
+                          const size_t* recv_counts, zc_dtype dtype, const zc_coll_options* options) {
+  return collective(comm, options, Kind::plain, [&](const comm::Options& mine) {
+    check_counts(comm, send_counts);
+    check_counts(comm, recv_counts);
+    return comm::all_to_all_v(*comm, send, send_counts, recv, recv_counts, dtype, mine);
+  });
+}
+
+zc_status zc_gather_to_root(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, int32_t root,
+                            const zc_coll_options* options) {
+  return collective(comm, options, Kind::plain, [&](const comm::Options& mine) {
+    return comm::gather_to_root(*comm, send, recv, count, dtype, root, mine);
+  });
+}
+
+zc_status zc_scatter_from_root(zc_comm* comm, const void* send, void* recv, size_t count, zc_dtype dtype, int32_t root,
+                               const zc_coll_options* options) {
+  return collective(comm, options, Kind::plain, [&](const comm::Options& mine) {
+    return comm::scatter_from_root(*comm, send, recv, count, dtype, root, mine);
+  });
+}
+
 zc_status zc_barrier(zc_comm* comm, const zc_coll_options* options) {
   return collective(comm, options, Kind::plain, [&](const comm::Options& mine) { return comm::barrier(*comm, mine); });
 }

@@ -26,6 +26,14 @@ constexpr Row kRows[] = {
     {Collective::barrier, "zc_barrier", false, false, false},
     {Collective::window_create, "zc_window_create", false, false, false},
     {Collective::gather_unit, "zc_gather", false, false, false},
+    {Collective::reduce, "zc_reduce", true, true, true},
+    {Collective::all_to_all, "zc_all_to_all", false, false, true},
+    {Collective::all_to_all_v, "zc_all_to_all_v", false, false, true},
+    {Collective::gather_to_root, "zc_gather_to_root", true, false, true},
+    {Collective::scatter_from_root, "zc_scatter_from_root", true, false, true},
+    {Collective::send, "zc_send", false, false, true},
+    {Collective::recv, "zc_recv", false, false, true},
+    {Collective::comm_split, "zc_comm_split", false, false, false},
 };
 
 const Row* find_row(std::uint32_t collective) {

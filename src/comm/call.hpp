@@ -22,6 +22,14 @@ enum class Collective : std::uint32_t {
   barrier,
   window_create,
   gather_unit,
+  reduce,
+  all_to_all,
+  all_to_all_v,
+  gather_to_root,
+  scatter_from_root,
+  send,
+  recv,
+  comm_split,
 };
 
 const char* collective_name(std::uint32_t collective);

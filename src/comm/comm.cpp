@@ -32,7 +32,8 @@ double seconds(std::int64_t duration_ns) { return static_cast<double>(duration_n
 }  // namespace
 
 Comm::Comm(std::shared_ptr<transport::Group> group, std::int32_t rank, const Settings& settings)
-    : group_(std::move(group)),
+    : source_offsets(static_cast<std::size_t>(group->control().ranks())),
+      group_(std::move(group)),
       rank_(rank),
       ranks_(group_->control().ranks()),
       settings_(settings),

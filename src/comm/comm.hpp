@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace zerocomm::comm {
 
@@ -95,7 +96,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // One collective at a time.
   std::atomic<bool> in_collective{false};
   std::uint64_t next_sequence = 0;
-  std::uint64_t staging_rounds = 0;  // rounds of staging so far, equal on all ranks
+  std::vector<std::size_t> source_offsets;  // one per rank: room for zc_all_to_all_v
 
   // Memory that this rank allocated through the communicator, for the ledger.
   std::atomic<std::size_t> window_bytes{0};

@@ -3,10 +3,8 @@
 #include "base/check.hpp"
 #include "comm/blocks.hpp"
 #include "comm/collective.hpp"
-#include "comm/reduce_leaf.hpp"
-#include "comm/staged.hpp"
+#include "device/reduce.hpp"
 
-#include <array>
 #include <bit>
 
 namespace zerocomm::comm {
@@ -23,11 +21,6 @@ void check_pointer(const Comm& comm, const char* what, const void* pointer, std:
 void check_dtype(const Comm& comm, zc_dtype dtype) {
   ZC_REQUIRE(zc_dtype_bytes(dtype) != 0, ZC_ARGUMENT, "rank %d: dtype %d is none", comm.rank(),
              static_cast<int>(dtype));
-}
-
-void check_reduction(const Comm& comm, zc_dtype dtype, zc_dtype output_dtype, zc_op op) {
-  const zc_status status = device::check_reduce(dtype, output_dtype, op);
-  ZC_REQUIRE(status == ZC_OK, status, "rank %d: %s", comm.rank(), zc_last_error());
 }
 
 // Throws unless the two ranges are disjoint, exactly in place or empty. Returns what CallRecord::in_place says of them.
@@ -52,115 +45,118 @@ transport::CallRecord record(Collective collective, std::size_t count, zc_dtype 
   return call;
 }
 
-Collect collect(const transport::CallRecord& call, Touches touches, const Options& options) {
-  Collect what;
+Operation operation(const transport::CallRecord& call, const Options& options) {
+  Operation what;
   what.call = call;
-  what.touches = touches;
   what.deadline_ns = options.deadline_ns;
   what.traffic = options.traffic;
   return what;
 }
 
-device::ReduceArgs reduce_args(zc_op op, const Options& options) {
-  device::ReduceArgs args;
-  if (op == ZC_OP_PREMUL_SUM) args.premul = options.premul;
-  return args;
+void check_root(const Comm& comm, std::int32_t root) {
+  ZC_REQUIRE(root >= 0 && root < comm.ranks(), ZC_ARGUMENT, "rank %d: root %d is not a rank from 0 to %d", comm.rank(),
+             root, comm.ranks() - 1);
 }
+
+// A reduction's dtypes and operation, checked and written into its record. Returns the output dtype.
+zc_dtype record_reduction(const Comm& comm, transport::CallRecord* call, zc_op op, const Options& options) {
+  const auto dtype = static_cast<zc_dtype>(call->dtype);
+  check_dtype(comm, dtype);
+  const zc_dtype output = options.output_dtype == ZC_DTYPE_NONE ? dtype : options.output_dtype;
+  const zc_status status = device::check_reduce(dtype, output, op);
+  ZC_REQUIRE(status == ZC_OK, status, "rank %d: %s", comm.rank(), zc_last_error());
+  call->output_dtype = output;
+  call->op = op;
+  call->premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
+  return output;
+}
+
+// Buffers of a call, checked: pointers, alignment, overlap. A rank whose buffer is empty or not used fits both places.
+struct Buffers {
+  const char* name;
+  const void* send = nullptr;
+  std::size_t send_bytes = 0;
+  void* recv = nullptr;
+  std::size_t recv_bytes = 0;
+  zc_dtype output_dtype = ZC_DTYPE_NONE;
+  const void* send_in_place = nullptr;
+  const void* recv_in_place = nullptr;
+  const char* hint = "";
+};
+void take(const Comm& comm, Operation& what, const Buffers& buffers) {
+  check_pointer(comm, "send", buffers.send, buffers.send_bytes, what.dtype());
+  check_pointer(comm, "recv", buffers.recv, buffers.recv_bytes,
+                buffers.output_dtype == ZC_DTYPE_NONE ? what.dtype() : buffers.output_dtype);
+  what.call.in_place = check_aliasing(comm, buffers.name, buffers.send, buffers.send_bytes, buffers.recv,
+                                      buffers.recv_bytes, buffers.send_in_place, buffers.recv_in_place, buffers.hint);
+  what.send = buffers.send, what.send_bytes = buffers.send_bytes;
+  what.recv = buffers.recv, what.recv_bytes = buffers.recv_bytes;
+}
+
+const void* place(const void* base, std::size_t elements, zc_dtype dtype) {
+  return base == nullptr ? nullptr : at(base, elements, dtype);
+}
+
+zc_status submit(Comm& comm, Operation& what, const Options& /*options*/) {
+  return run_collective(comm, what, nullptr);
+}
+
+constexpr const char* kMpiScatter =
+    " (recv == send is MPI_IN_PLACE's rule; here the result goes to the rank's own block)";
+constexpr const char* kMpiGather =
+    " (send == recv is not in place here: MPI_IN_PLACE's block lies at the rank's own place in recv)";
 
 }  // namespace
 
 zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,
                      const Options& options) {
-  check_dtype(comm, dtype);
-  const zc_dtype output = options.output_dtype == ZC_DTYPE_NONE ? dtype : options.output_dtype;
-  check_reduction(comm, dtype, output, op);
-  const std::size_t send_bytes = checked_mul(count, zc_dtype_bytes(dtype)),
-                    recv_bytes = checked_mul(count, zc_dtype_bytes(output));
-  check_pointer(comm, "send", send, send_bytes, dtype);
-  check_pointer(comm, "recv", recv, recv_bytes, output);
-  const void* const same = output == dtype ? send : nullptr;  // with two dtypes there is no in-place form
-  const std::uint32_t in_place =
-      check_aliasing(comm, "zc_all_reduce", send, send_bytes, recv, recv_bytes, send, same, "");
-
+  transport::CallRecord call = record(Collective::all_reduce, count, dtype);
+  const zc_dtype output = record_reduction(comm, &call, op, options);
+  Operation what = operation(call, options);
+  const std::size_t input_bytes = zc_dtype_bytes(dtype), output_bytes = zc_dtype_bytes(output);
+  take(comm, what,
+       {"zc_all_reduce", send, checked_mul(count, input_bytes), recv, checked_mul(count, output_bytes), output, send,
+        output == dtype ? send : nullptr});  // with two dtypes there is no in-place form
   const auto ranks = static_cast<std::size_t>(comm.ranks());
-  const Part own = even_part(count, ranks, static_cast<std::size_t>(comm.rank()));
-  Collect what = collect(record(Collective::all_reduce, count, dtype), Touches::both_of_all, options);
-  what.send = send, what.send_bytes = send_bytes;
-  what.recv = recv, what.recv_bytes = recv_bytes;
-  what.call.output_dtype = output;
-  what.call.op = op;
-  what.call.in_place = in_place;
-  what.call.premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
-  what.logical_bytes = (ranks - 1) * own.count * zc_dtype_bytes(dtype) + (count - own.count) * zc_dtype_bytes(output);
-  const auto move_share = [&](const Peers& peers) -> zc_status {
-    std::array<const void*, kMostRanks> inputs;
-    std::array<void*, kMostRanks> outputs;
-    std::array<std::int32_t, kMostRanks> output_ranks;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      const auto peer = static_cast<std::int32_t>(rank);
-      inputs[rank] = at(peers.send(peer), own.offset, dtype);
-      outputs[rank] = at(peers.recv(peer), own.offset, output);
-      output_ranks[rank] = peer;
-    }
-    reduce_over_ranks(comm, {inputs.data(), outputs.data(), output_ranks.data(), ranks, own.count, dtype, output, op,
-                             reduce_args(op, options), options.traffic});
-    return ZC_OK;
-  };
-  const auto move_staged = [&](Staging& staging) {
-    return staged_all_reduce(comm, staging, send, recv, count, {dtype, output, op, reduce_args(op, options)},
-                             options.traffic);
-  };
-  FunctionRef<zc_status(Staging&)> staged = move_staged;
-  what.staged = &staged;
-  FunctionRef<zc_status(const Peers&)> move = move_share;
-  return run_collective(comm, what, &move);
+  const std::size_t own = even_part(count, ranks, static_cast<std::size_t>(comm.rank())).count;
+  what.logical_bytes = (ranks - 1) * own * input_bytes + (count - own) * output_bytes;
+  return submit(comm, what, options);
+}
+
+zc_status reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,
+                 std::int32_t root, const Options& options) {
+  transport::CallRecord call = record(Collective::reduce, count, dtype);
+  const zc_dtype output = record_reduction(comm, &call, op, options);
+  check_root(comm, root);
+  call.root = root;
+  Operation what = operation(call, options);
+  const bool is_root = comm.rank() == root;
+  const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype));
+  take(comm, what,
+       {"zc_reduce", send, bytes, is_root ? recv : nullptr, is_root ? checked_mul(count, zc_dtype_bytes(output)) : 0,
+        output, send, output == dtype ? send : nullptr});
+  // By definition the root gets every other rank's contribution.
+  what.logical_bytes = is_root ? checked_mul(static_cast<std::size_t>(comm.ranks()) - 1, bytes) : 0;
+  return submit(comm, what, options);
 }
 
 zc_status reduce_scatter(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts,
                          zc_dtype dtype, zc_op op, const Options& options) {
-  check_dtype(comm, dtype);
-  const zc_dtype output = options.output_dtype == ZC_DTYPE_NONE ? dtype : options.output_dtype;
-  check_reduction(comm, dtype, output, op);
   const auto ranks = static_cast<std::size_t>(comm.ranks());
   const Blocks blocks(ranks, count, counts);
-  const std::size_t own_count = blocks.count(comm.rank()), own_offset = blocks.offset(comm.rank());
-  const std::size_t send_bytes = checked_mul(blocks.total(), zc_dtype_bytes(dtype));
-  const std::size_t recv_bytes = checked_mul(own_count, zc_dtype_bytes(output));
-  check_pointer(comm, "send", send, send_bytes, dtype);
-  check_pointer(comm, "recv", recv, recv_bytes, output);
-  const char* name = counts ? "zc_reduce_scatter_v" : "zc_reduce_scatter";
-  const void* const expected = output == dtype && send != nullptr ? at(send, own_offset, dtype) : nullptr;
-  const std::uint32_t in_place = check_aliasing(
-      comm, name, send, send_bytes, recv, recv_bytes, send, expected,
-      recv == send ? " (recv == send is MPI_IN_PLACE's rule; here the result goes to the rank's own block)" : "");
-
-  Collect what = collect(record(counts ? Collective::reduce_scatter_v : Collective::reduce_scatter,
-                                counts ? blocks.total() : count, dtype),
-                         Touches::send_of_all, options);
-  what.send = send, what.send_bytes = send_bytes;
-  what.call.output_dtype = output;
-  what.call.op = op;
-  what.call.in_place = in_place;
-  what.call.counts_hash = blocks.hash();
-  what.call.premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
+  transport::CallRecord call = record(counts ? Collective::reduce_scatter_v : Collective::reduce_scatter,
+                                      counts ? blocks.total() : count, dtype);
+  const zc_dtype output = record_reduction(comm, &call, op, options);
+  call.counts_hash = blocks.hash();
+  Operation what = operation(call, options);
+  what.counts = counts;
+  const std::size_t own_count = blocks.count(comm.rank());
+  take(comm, what,
+       {counts ? "zc_reduce_scatter_v" : "zc_reduce_scatter", send, checked_mul(blocks.total(), zc_dtype_bytes(dtype)),
+        recv, checked_mul(own_count, zc_dtype_bytes(output)), output, send,
+        output == dtype ? place(send, blocks.offset(comm.rank()), dtype) : nullptr, recv == send ? kMpiScatter : ""});
   what.logical_bytes = (ranks - 1) * own_count * zc_dtype_bytes(dtype);
-  const auto move_share = [&](const Peers& peers) -> zc_status {
-    std::array<const void*, kMostRanks> inputs;
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      inputs[rank] = at(peers.send(static_cast<std::int32_t>(rank)), own_offset, dtype);
-    const std::int32_t self = comm.rank();
-    reduce_over_ranks(comm, {inputs.data(), &recv, &self, 1, own_count, dtype, output, op, reduce_args(op, options),
-                             options.traffic});
-    return ZC_OK;
-  };
-  const auto move_staged = [&](Staging& staging) {
-    return staged_reduce_scatter(comm, staging, send, recv, blocks, {dtype, output, op, reduce_args(op, options)},
-                                 options.traffic);
-  };
-  FunctionRef<zc_status(Staging&)> staged = move_staged;
-  what.staged = &staged;
-  FunctionRef<zc_status(const Peers&)> move = move_share;
-  return run_collective(comm, what, &move);
+  return submit(comm, what, options);
 }
 
 zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts,
@@ -173,69 +169,105 @@ zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count
   const Blocks blocks(ranks, count, counts);
   const std::size_t total = blocks.total(), own_count = blocks.count(comm.rank()),
                     element_bytes = zc_dtype_bytes(dtype);
-  const std::size_t send_bytes = checked_mul(own_count, element_bytes), recv_bytes = checked_mul(total, element_bytes);
-  check_pointer(comm, "send", send, send_bytes, dtype);
-  check_pointer(comm, "recv", recv, recv_bytes, dtype);
-  const void* const expected = recv != nullptr ? at(recv, blocks.offset(comm.rank()), dtype) : nullptr;
-  const std::uint32_t in_place = check_aliasing(comm, counts ? "zc_all_gather_v" : "zc_all_gather", send, send_bytes,
-                                                recv, recv_bytes, expected, recv, "");
-
-  Collect what =
-      collect(record(counts ? Collective::all_gather_v : Collective::all_gather, counts ? total : count, dtype),
-              Touches::send_of_all, options);
-  what.send = send, what.send_bytes = send_bytes;
+  transport::CallRecord call =
+      record(counts ? Collective::all_gather_v : Collective::all_gather, counts ? total : count, dtype);
+  call.counts_hash = blocks.hash();
+  Operation what = operation(call, options);
+  what.counts = counts;
+  take(comm, what,
+       {counts ? "zc_all_gather_v" : "zc_all_gather", send, checked_mul(own_count, element_bytes), recv,
+        checked_mul(total, element_bytes), ZC_DTYPE_NONE, place(recv, blocks.offset(comm.rank()), dtype), recv,
+        recv == send ? kMpiGather : ""});
   what.logical_bytes = (total - own_count) * element_bytes;
-  what.call.in_place = in_place;
-  what.call.counts_hash = blocks.hash();
-  const auto move_share = [&](const Peers& peers) -> zc_status {
-    // Each rank starts at its own block, so that no two ranks read the same source at once.
-    for (std::int32_t step = 0; step < comm.ranks(); ++step) {
-      const std::int32_t peer = (comm.rank() + step) % comm.ranks();
-      if (peer == comm.rank() && in_place == 1) continue;
-      ZC_TRY(peers.copy_from(peer, 0, at(recv, blocks.offset(peer), dtype), blocks.count(peer) * element_bytes,
-                             options.traffic));
-    }
-    return ZC_OK;
-  };
-  what.copies_alone = true;
-  const auto move_staged = [&](Staging& staging) {
-    return staged_all_gather(comm, staging, send, recv, blocks, dtype, in_place == 1, options.traffic);
-  };
-  FunctionRef<zc_status(Staging&)> staged = move_staged;
-  what.staged = &staged;
-  FunctionRef<zc_status(const Peers&)> move = move_share;
-  return run_collective(comm, what, &move);
+  return submit(comm, what, options);
 }
 
 zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype, std::int32_t root,
                     const Options& options) {
   check_dtype(comm, dtype);
-  ZC_REQUIRE(root >= 0 && root < comm.ranks(), ZC_ARGUMENT, "rank %d: root %d is not a rank from 0 to %d", comm.rank(),
-             root, comm.ranks() - 1);
+  check_root(comm, root);
+  transport::CallRecord call = record(Collective::broadcast, count, dtype);
+  call.root = root;
+  Operation what = operation(call, options);
   const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype));
   check_pointer(comm, "buffer", buffer, bytes, dtype);
-  Collect what = collect(record(Collective::broadcast, count, dtype), Touches::send_of_root, options);
   what.send = buffer, what.send_bytes = bytes;
+  what.recv = buffer;
   what.logical_bytes = comm.rank() == root ? 0 : bytes;
-  what.call.root = root;
-  const auto move_share = [&](const Peers& peers) -> zc_status {
-    return comm.rank() == root ? ZC_OK : peers.copy_from(root, 0, buffer, bytes, options.traffic);
-  };
-  what.copies_alone = true;
-  const auto move_staged = [&](Staging& staging) {
-    return staged_broadcast(comm, staging, buffer, bytes, root, options.traffic);
-  };
-  FunctionRef<zc_status(Staging&)> staged = move_staged;
-  what.staged = &staged;
-  FunctionRef<zc_status(const Peers&)> move = move_share;
-  return run_collective(comm, what, &move);
+  return submit(comm, what, options);
+}
+
+zc_status all_to_all(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype,
+                     const Options& options) {
+  check_dtype(comm, dtype);
+  Operation what = operation(record(Collective::all_to_all, count, dtype), options);
+  const auto ranks = static_cast<std::size_t>(comm.ranks());
+  const std::size_t block_bytes = checked_mul(count, zc_dtype_bytes(dtype)), bytes = checked_mul(ranks, block_bytes);
+  take(comm, what, {"zc_all_to_all", send, bytes, recv, bytes, ZC_DTYPE_NONE, send, send});
+  what.logical_bytes = (ranks - 1) * block_bytes;
+  return submit(comm, what, options);
+}
+
+zc_status all_to_all_v(Comm& comm, const void* send, const std::size_t* send_counts, void* recv,
+                       const std::size_t* recv_counts, zc_dtype dtype, const Options& options) {
+  check_dtype(comm, dtype);
+  Operation what = operation(record(Collective::all_to_all_v, 0, dtype), options);
+  const auto ranks = static_cast<std::size_t>(comm.ranks());
+  const Blocks sent(ranks, 0, send_counts), received(ranks, 0, recv_counts);
+  const std::size_t element_bytes = zc_dtype_bytes(dtype);
+  take(comm, what,
+       {"zc_all_to_all_v", send, checked_mul(sent.total(), element_bytes), recv,
+        checked_mul(received.total(), element_bytes), ZC_DTYPE_NONE, send, send});
+  for (std::size_t rank = 0; what.in_place() && rank < ranks; ++rank)
+    ZC_REQUIRE(send_counts[rank] == recv_counts[rank], ZC_ARGUMENT,
+               "rank %d: zc_all_to_all_v in place exchanges blocks of one count: %zu elements go to rank %zu, %zu come",
+               comm.rank(), send_counts[rank], rank, recv_counts[rank]);
+  what.counts = send_counts;
+  what.recv_counts = recv_counts;
+  what.logical_bytes = (received.total() - received.count(comm.rank())) * element_bytes;
+  return submit(comm, what, options);
+}
+
+zc_status gather_to_root(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, std::int32_t root,
+                         const Options& options) {
+  check_dtype(comm, dtype);
+  check_root(comm, root);
+  transport::CallRecord call = record(Collective::gather_to_root, count, dtype);
+  call.root = root;
+  Operation what = operation(call, options);
+  const auto ranks = static_cast<std::size_t>(comm.ranks());
+  const bool is_root = comm.rank() == root;
+  const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype)), all_bytes = checked_mul(ranks, bytes);
+  void* const into = is_root ? recv : nullptr;
+  take(comm, what,
+       {"zc_gather_to_root", send, bytes, into, is_root ? all_bytes : 0, ZC_DTYPE_NONE,
+        place(into, static_cast<std::size_t>(comm.rank()) * count, dtype), into,
+        is_root && recv == send ? kMpiGather : ""});
+  what.logical_bytes = is_root ? all_bytes - bytes : 0;
+  return submit(comm, what, options);
+}
+
+zc_status scatter_from_root(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype,
+                            std::int32_t root, const Options& options) {
+  check_dtype(comm, dtype);
+  check_root(comm, root);
+  transport::CallRecord call = record(Collective::scatter_from_root, count, dtype);
+  call.root = root;
+  Operation what = operation(call, options);
+  const auto ranks = static_cast<std::size_t>(comm.ranks());
+  const bool is_root = comm.rank() == root;
+  const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype)), all_bytes = checked_mul(ranks, bytes);
+  const void* const from = is_root ? send : nullptr;
+  take(comm, what,
+       {"zc_scatter_from_root", from, is_root ? all_bytes : 0, recv, bytes, ZC_DTYPE_NONE, from,
+        place(from, static_cast<std::size_t>(comm.rank()) * count, dtype), is_root && recv == send ? kMpiScatter : ""});
+  what.logical_bytes = is_root ? 0 : bytes;
+  return submit(comm, what, options);
 }
 
 zc_status barrier(Comm& comm, const Options& options) {
-  Collect what;
-  what.call = record(Collective::barrier, 0, ZC_DTYPE_NONE);
-  what.deadline_ns = options.deadline_ns;
-  return run_collective(comm, what, nullptr);
+  Operation what = operation(record(Collective::barrier, 0, ZC_DTYPE_NONE), options);
+  return submit(comm, what, options);
 }
 
 }  // namespace zerocomm::comm

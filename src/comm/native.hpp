@@ -25,6 +25,16 @@ zc_status reduce_scatter(Comm& comm, const void* send, void* recv, std::size_t c
                          zc_dtype dtype, zc_op op, const Options& options);
 zc_status all_gather(Comm& comm, const void* send, void* recv, std::size_t count, const std::size_t* counts,
                      zc_dtype dtype, const Options& options);
+zc_status reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,
+                 std::int32_t root, const Options& options);
+zc_status all_to_all(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype,
+                     const Options& options);
+zc_status all_to_all_v(Comm& comm, const void* send, const std::size_t* send_counts, void* recv,
+                       const std::size_t* recv_counts, zc_dtype dtype, const Options& options);
+zc_status gather_to_root(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, std::int32_t root,
+                         const Options& options);
+zc_status scatter_from_root(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype,
+                            std::int32_t root, const Options& options);
 zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype, std::int32_t root,
                     const Options& options);
 zc_status barrier(Comm& comm, const Options& options);

@@ -13,6 +13,12 @@ Control Control::build(std::byte* memory, std::int32_t ranks) {
   return control;
 }
 
+void Post::set_back() noexcept {
+  finished.store(0);
+  filled.store(0);
+  position.store(0);
+}
+
 void Control::ring_all() const noexcept {
   for (std::int32_t rank = 0; rank < ranks(); ++rank) ring(this->rank(rank).bell);
 }

@@ -34,18 +34,30 @@ struct CallRecord {
   std::uint64_t count = 0;        // elements; of the _v forms the sum
   std::uint64_t counts_hash = 0;  // of the _v forms; of the layout for gathers
   std::uint64_t premul_bits = 0;
+  std::uint64_t schedule = 0;  // a hash of the schedule that moves the data; 0: the native form
   // One of this rank's buffers is empty, so that in place and out of place are the same to it.
   static constexpr std::uint32_t kEitherPlace = 2;
   friend bool operator==(const CallRecord&, const CallRecord&) = default;
 };
 
-// One call of one rank. Two of them alternate: a rank cannot be two calls ahead of another.
-struct alignas(128) PostSlot {
-  std::atomic<std::uint64_t> sequence{0};  // number of the call plus 1
+// What one rank says of one call, and how far it is with it. The counts are of this call alone: its rank sets them back
+// before it posts the next one here, when nobody looks at them any more.
+struct Post {
   CallRecord call;
   BufferRef send;
   BufferRef recv;
-  std::uint64_t failed_bytes = 0;  // memory that this rank wanted for the call and did not get
+  std::uint64_t failed_bytes = 0;                      // memory that this rank wanted for the call and did not get
+  alignas(64) std::atomic<std::uint32_t> finished{0};  // 1: this rank reads and writes no other rank's buffers any more
+  std::atomic<std::uint64_t> filled{0};                // rounds of staging that this rank has filled
+  std::atomic<std::uint64_t> position{0};              // steps of a schedule that this rank has done
+
+  void set_back() noexcept;
+};
+
+// A call that is matched by its number. Two of them alternate: a rank cannot be two calls ahead of another.
+struct alignas(128) PostSlot {
+  std::atomic<std::uint64_t> sequence{0};  // number of the call plus 1
+  Post post;
 };
 
 // Whether a rank is there, for ranks that are processes. `word` is a robust futex of the keeper thread of the rank's
@@ -87,9 +99,6 @@ struct Offer {
 struct alignas(128) RankBlock {
   PostSlot slots[2];
   alignas(128) std::atomic<std::uint64_t> brief{0};  // the last call posted, in short: for error texts of others
-  std::atomic<std::uint64_t> finished{0};            // calls whose data phase this rank has left
-  std::atomic<std::uint64_t> filled{0};              // rounds of staging that this rank has filled
-  std::atomic<std::uint64_t> drained{0};             // and read
   std::atomic<std::uint32_t> busy{0};                // readers of other ranks' buffers on this rank at this moment
   std::atomic<std::uint32_t> detached{0};
   alignas(128) Bell bell;

@@ -56,7 +56,8 @@ class Group {
   virtual std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) = 0;
   virtual void withdraw(std::uint64_t key, std::int32_t rank) = 0;
 
-  // Staging of a rank, in two halves, where buffers cannot be reached. Groups whose ranks reach everything have none.
+  // Staging of a rank, in two halves: for buffers that cannot be reached, and for what ranks tell each other in a call.
+  static constexpr std::size_t kStagingHalfBytes = std::size_t{256} << 10;
   virtual std::byte* staging(std::int32_t rank, std::size_t half) const noexcept = 0;
   virtual std::size_t staging_half_bytes() const noexcept = 0;
 

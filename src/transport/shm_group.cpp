@@ -17,8 +17,7 @@
 namespace zerocomm::transport {
 namespace {
 
-// Each rank fills one half while the others read the other.
-constexpr std::uint64_t kStagingHalfBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kStagingHalfBytes = Group::kStagingHalfBytes;
 
 std::uint64_t control_extent(std::int32_t ranks) noexcept {
   return (Control::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;

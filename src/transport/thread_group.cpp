@@ -7,7 +7,19 @@ namespace zerocomm::transport {
 ThreadGroup::ThreadGroup(topo::Topology topology)
     : topology_(std::move(topology)),
       pages_(Control::bytes(static_cast<std::int32_t>(topology_.node_of_rank.size())), "control segment"),
-      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))) {}
+      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))),
+      staging_(topology_.node_of_rank.size() * 2 * kStagingHalfBytes, "staging"),
+      staging_used_(topology_.node_of_rank.size()) {}
+
+std::size_t ThreadGroup::control_bytes(std::int32_t rank) const {
+  const bool staged = staging_used_[static_cast<std::size_t>(rank)].load();
+  return (rank == 0 ? pages_.bytes() : 0) + (staged ? 2 * kStagingHalfBytes : 0);
+}
+
+std::byte* ThreadGroup::staging(std::int32_t rank, std::size_t half) const noexcept {
+  staging_used_[static_cast<std::size_t>(rank)].store(true);
+  return staging_.address() + (static_cast<std::size_t>(rank) * 2 + half) * kStagingHalfBytes;
+}
 
 zc_link ThreadGroup::link(std::int32_t from, std::int32_t to) const {
   if (from == to) return ZC_LINK_SELF;

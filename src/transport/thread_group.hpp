@@ -4,10 +4,12 @@
 #include "base/memory.hpp"
 #include "transport/group.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace zerocomm::transport {
 
@@ -19,7 +21,7 @@ class ThreadGroup final : public Group {
   const topo::Topology& topology() const override { return topology_; }
   const char* name() const override { return "threads"; }
   zc_link link(std::int32_t from, std::int32_t to) const override;
-  std::size_t control_bytes(std::int32_t rank) const override { return rank == 0 ? pages_.bytes() : 0; }
+  std::size_t control_bytes(std::int32_t rank) const override;
 
   std::shared_ptr<Segment> allocate(std::int32_t rank, std::size_t bytes, const char* purpose) override;
   BufferRef refer(const void* address, std::size_t bytes) const noexcept override;
@@ -31,8 +33,8 @@ class ThreadGroup final : public Group {
   std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
   void withdraw(std::uint64_t key, std::int32_t rank) override;
 
-  std::byte* staging(std::int32_t /*rank*/, std::size_t /*half*/) const noexcept override { return nullptr; }
-  std::size_t staging_half_bytes() const noexcept override { return 0; }
+  std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
+  std::size_t staging_half_bytes() const noexcept override { return kStagingHalfBytes; }
   bool can_read_private() const noexcept override { return false; }  // nothing is private
   int read_private(std::int32_t, const BufferRef&, std::size_t, void*, std::size_t) const noexcept override {
     return ENOTSUP;
@@ -44,6 +46,8 @@ class ThreadGroup final : public Group {
   topo::Topology topology_;
   Pages pages_;
   Control control_;
+  Pages staging_;                                        // address space, until a call needs it
+  mutable std::vector<std::atomic<bool>> staging_used_;  // by rank
   mutable std::mutex mutex_;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::shared_ptr<Segment>> offered_;
 };

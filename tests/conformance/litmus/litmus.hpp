@@ -102,8 +102,9 @@ inline std::string play_posts(const Stage& stage, std::int32_t me, std::uint64_t
     const std::size_t which = round % 2;
     transport::PostSlot& slot = control.rank(me).slots[which];
     const std::uint64_t mine = round + 1;
-    slot.call.count = slot.call.counts_hash = slot.call.premul_bits = mine;
-    slot.send.offset = slot.recv.offset = slot.failed_bytes = mine;
+    slot.post.set_back();
+    slot.post.call.count = slot.post.call.counts_hash = slot.post.call.premul_bits = mine;
+    slot.post.send.offset = slot.post.recv.offset = slot.post.failed_bytes = mine;
     for (std::uint64_t& word : stage.part(static_cast<std::size_t>(me)).payload[which]) word = mine;
     control.rank(me).brief.store(mine);
     slot.sequence.store(mine);
@@ -113,9 +114,9 @@ inline std::string play_posts(const Stage& stage, std::int32_t me, std::uint64_t
     if (!wait_on(control.rank(me).bell, [&] { return theirs.sequence.load() > round || stage.is_over(); }))
       return stage.stop("round " + std::to_string(round) + ": the other rank does not come");
     if (stage.is_over()) return "the other rank has stopped";
-    const transport::CallRecord& call = theirs.call;
+    const transport::CallRecord& call = theirs.post.call;
     bool good = call.count == mine && call.counts_hash == mine && call.premul_bits == mine &&
-                theirs.send.offset == mine && theirs.recv.offset == mine && theirs.failed_bytes == mine;
+                theirs.post.send.offset == mine && theirs.post.recv.offset == mine && theirs.post.failed_bytes == mine;
     for (const std::uint64_t word : stage.part(static_cast<std::size_t>(peer)).payload[which])
       good = good && word == mine;
     if (!good) return stage.stop("round " + std::to_string(round) + ": a post is not whole");

@@ -1,0 +1,191 @@
+#include "comm/copies.hpp"
+
+#include "base/check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace zerocomm::comm {
+namespace {
+
+constexpr std::size_t kLineBytes = 64;
+
+std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
+
+// Elements before the block of `rank`.
+std::size_t before(const std::size_t* counts, std::int32_t rank) {
+  std::size_t sum = 0;
+  for (std::int32_t i = 0; i < rank; ++i) sum += counts[i];
+  return sum;
+}
+
+bool has_lane_per_rank(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::all_to_all_v ||
+         collective == Collective::scatter_from_root;
+}
+
+bool sends(const Operation& operation, std::int32_t self) {
+  switch (operation.collective()) {
+    case Collective::broadcast:
+    case Collective::scatter_from_root:
+      return self == operation.call.root;
+    default:
+      return true;
+  }
+}
+
+// Elements from `first` on that fit into a piece of at most `most`.
+std::size_t piece(std::size_t count, std::size_t first, std::size_t most) {
+  return first < count ? std::min(most, count - first) : 0;
+}
+
+// Bytes from one lane to the next in a half.
+std::size_t lane_stride(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
+  return half_bytes / lanes(operation, ranks) / kLineBytes * kLineBytes;
+}
+
+std::size_t lane_piece(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
+  return lane_stride(operation, ranks, half_bytes) / zc_dtype_bytes(operation.dtype());
+}
+
+}  // namespace
+
+bool is_copy(Collective collective) {
+  switch (collective) {
+    case Collective::all_gather:
+    case Collective::all_gather_v:
+    case Collective::broadcast:
+    case Collective::all_to_all:
+    case Collective::all_to_all_v:
+    case Collective::gather_to_root:
+    case Collective::scatter_from_root:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Incoming incoming(const Operation& operation, std::int32_t ranks, std::int32_t self, std::int32_t peer) {
+  const std::size_t count = operation.call.count;
+  const bool mine = self == peer;
+  switch (operation.collective()) {
+    case Collective::all_gather:
+    case Collective::all_gather_v: {
+      const Blocks blocks = blocks_of(operation, ranks);
+      if (mine && operation.in_place()) return {};
+      return {0, blocks.offset(peer), blocks.count(peer), 0};
+    }
+    case Collective::broadcast:
+      return peer != operation.call.root || mine ? Incoming{} : Incoming{0, 0, count, 0};
+    case Collective::all_to_all:
+      if (mine && operation.in_place()) return {};
+      return {index(self) * count, index(peer) * count, count, index(self)};
+    case Collective::all_to_all_v:
+      if (mine && operation.in_place()) return {};
+      return {operation.source_offsets[peer], before(operation.recv_counts, peer), operation.recv_counts[peer],
+              index(self)};
+    case Collective::gather_to_root:
+      if (self != operation.call.root || (mine && operation.in_place())) return {};
+      return {0, index(peer) * count, count, 0};
+    case Collective::scatter_from_root:
+      if (peer != operation.call.root || (mine && operation.in_place())) return {};
+      return {index(self) * count, 0, count, index(self)};
+    default:
+      return {};
+  }
+}
+
+std::size_t lanes(const Operation& operation, std::int32_t ranks) {
+  return has_lane_per_rank(operation.collective()) ? index(ranks) : 1;
+}
+
+Part outgoing(const Operation& operation, std::int32_t ranks, std::int32_t self, std::size_t lane) {
+  if (!sends(operation, self)) return {};
+  const std::size_t count = operation.call.count;
+  switch (operation.collective()) {
+    case Collective::all_gather:
+    case Collective::all_gather_v:
+      return {0, blocks_of(operation, ranks).count(self)};
+    case Collective::all_to_all_v:
+      return {before(operation.counts, static_cast<std::int32_t>(lane)), operation.counts[lane]};
+    case Collective::all_to_all:
+    case Collective::scatter_from_root:
+      return {lane * count, count};
+    default:
+      return {0, count};
+  }
+}
+
+std::size_t longest_lane(const Operation& operation, std::int32_t ranks) {
+  switch (operation.collective()) {
+    case Collective::all_gather:
+    case Collective::all_gather_v:
+      return blocks_of(operation, ranks).most();
+    case Collective::all_to_all_v:
+      return operation.longest;
+    default:
+      return operation.call.count;
+  }
+}
+
+zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& peers, CopyCursor* cursor,
+                     std::size_t slice_bytes, bool* done) noexcept {
+  const std::size_t element_bytes = zc_dtype_bytes(operation.dtype());
+  std::size_t left = std::max<std::size_t>(slice_bytes / element_bytes, 1);
+  // Each rank starts at its own block, so that no two ranks read the same source at once.
+  for (; cursor->step < comm.ranks(); ++cursor->step, cursor->first = 0) {
+    const std::int32_t peer = (comm.rank() + cursor->step) % comm.ranks();
+    const Incoming block = incoming(operation, comm.ranks(), comm.rank(), peer);
+    const std::size_t now = piece(block.count, cursor->first, left);
+    if (now == 0 && cursor->first == block.count) continue;
+    if (now == 0) return ZC_OK;
+    ZC_TRY(peers.copy_from(peer, (block.source_offset + cursor->first) * element_bytes,
+                           at(operation.recv, block.destination_offset + cursor->first, operation.dtype()),
+                           now * element_bytes, operation.traffic));
+    cursor->first += now;
+    left -= now;
+    if (cursor->first < block.count) return ZC_OK;
+  }
+  *done = true;
+  return ZC_OK;
+}
+
+std::size_t copy_rounds(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
+  return ceil_div(longest_lane(operation, ranks), lane_piece(operation, ranks, half_bytes));
+}
+
+void fill_copies(const Comm& comm, const Operation& operation, std::size_t round, std::byte* half,
+                 std::size_t half_bytes) noexcept {
+  const std::int32_t ranks = comm.ranks();
+  const std::size_t most = lane_piece(operation, ranks, half_bytes),
+                    stride_bytes = lane_stride(operation, ranks, half_bytes),
+                    element_bytes = zc_dtype_bytes(operation.dtype());
+  for (std::size_t lane = 0; lane < lanes(operation, ranks); ++lane) {
+    if (has_lane_per_rank(operation.collective()) && lane == index(comm.rank())) continue;  // it is read where it lies
+    const Part block = outgoing(operation, ranks, comm.rank(), lane);
+    if (const std::size_t now = piece(block.count, round * most, most); now != 0)
+      std::memcpy(half + lane * stride_bytes, at(operation.send, block.offset + round * most, operation.dtype()),
+                  now * element_bytes);
+  }
+}
+
+void read_copies(const Comm& comm, const Operation& operation, const Posts& posts, std::size_t round,
+                 std::size_t staging_round) noexcept {
+  const std::int32_t ranks = comm.ranks();
+  const std::size_t most = lane_piece(operation, ranks, posts.half_bytes()),
+                    stride_bytes = lane_stride(operation, ranks, posts.half_bytes()),
+                    element_bytes = zc_dtype_bytes(operation.dtype());
+  for (std::int32_t step = 0; step < ranks; ++step) {
+    const std::int32_t peer = (comm.rank() + step) % ranks;
+    const Incoming block = incoming(operation, ranks, comm.rank(), peer);
+    const std::size_t now = piece(block.count, round * most, most);
+    if (now == 0) continue;
+    const std::byte* const source = peer == comm.rank()
+                                        ? at(operation.send, block.source_offset + round * most, operation.dtype())
+                                        : posts.half(peer, staging_round) + block.lane * stride_bytes;
+    comm.copy(at(operation.recv, block.destination_offset + round * most, operation.dtype()), source,
+              now * element_bytes, peer, operation.traffic);
+  }
+}
+
+}  // namespace zerocomm::comm

@@ -1,0 +1,51 @@
+// The data phase of a call, once all ranks agree: direct, in rounds through staging, or a local action of the caller.
+//
+// It can be done bit by bit: ready() says whether the next piece of work can be done, work() does it. Nothing here
+// waits.
+#pragma once
+
+#include "comm/copies.hpp"
+#include "comm/operation.hpp"
+#include "comm/posts.hpp"
+
+namespace zerocomm::comm {
+
+class Transfer {
+ public:
+  // All ranks have posted, and agree. `local` replaces the moving of data: it runs directly, once.
+  Transfer(Comm& comm, Operation& operation, const Posts& posts, FunctionRef<zc_status(const Peers&)>* local) noexcept;
+
+  bool done() const { return stage_ == Stage::done; }
+  bool ready() noexcept;
+  // Moves at most about `slice_bytes` where the way can be cut. An error of the communicator, or MISMATCH.
+  zc_status work(std::size_t slice_bytes) noexcept;
+  // Whom ready() waits for.
+  void blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept;
+
+ private:
+  enum class Stage : std::uint8_t { fill_counts, compare_counts, move, others_move, fill, read, done };
+
+  zc_status compare_counts() noexcept;
+  void choose_way() noexcept;
+  zc_status move_slice(std::size_t slice_bytes) noexcept;
+  zc_status move_share(std::size_t slice_bytes, bool* done) noexcept;
+  void fill_round() noexcept;
+  void expect_all(Stage stage) noexcept;
+
+  Comm* comm_;
+  Operation* operation_;
+  Posts posts_;
+  FunctionRef<zc_status(const Peers&)>* local_;
+  Stage stage_ = Stage::move;
+  std::size_t next_ = 0;     // of the ranks that are waited for, those before have done it
+  CopyCursor cursor_;        // direct copies
+  std::size_t reduced_ = 0;  // elements of the direct share of a reduction
+  std::size_t round_ = 0;    // of the data
+  std::size_t rounds_ = 0;
+  std::size_t counts_rounds_ = 0;  // rounds of staging before those of the data
+};
+
+// Whether data can move directly: a function of what all ranks posted, so all come to the same.
+bool can_move_directly(const Comm& comm, const Operation& operation, const Posts& posts) noexcept;
+
+}  // namespace zerocomm::comm
