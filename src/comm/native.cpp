@@ -205,6 +205,7 @@ zc_status all_to_all(Comm& comm, const void* send, void* recv, std::size_t count
   const std::size_t block_bytes = checked_mul(count, zc_dtype_bytes(dtype)), bytes = checked_mul(ranks, block_bytes);
   take(comm, what, {"zc_all_to_all", send, bytes, recv, bytes, ZC_DTYPE_NONE, send, send});
   what.logical_bytes = (ranks - 1) * block_bytes;
+  if (what.in_place()) comm.group().prepare_staging();
   return submit(comm, what, options);
 }
 
@@ -225,6 +226,7 @@ zc_status all_to_all_v(Comm& comm, const void* send, const std::size_t* send_cou
   what.counts = send_counts;
   what.recv_counts = recv_counts;
   what.logical_bytes = (received.total() - received.count(comm.rank())) * element_bytes;
+  comm.group().prepare_staging();  // the counts are compared there
   return submit(comm, what, options);
 }
 

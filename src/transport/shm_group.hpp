@@ -42,6 +42,7 @@ class ShmGroup final : public Group {
   std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
   void withdraw(std::uint64_t key, std::int32_t rank) override;
 
+  void prepare_staging() override {}  // it is there from the beginning
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override;
   bool can_read_private() const noexcept override;

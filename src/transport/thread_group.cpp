@@ -7,18 +7,21 @@ namespace zerocomm::transport {
 ThreadGroup::ThreadGroup(topo::Topology topology)
     : topology_(std::move(topology)),
       pages_(Control::bytes(static_cast<std::int32_t>(topology_.node_of_rank.size())), "control segment"),
-      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))),
-      staging_(topology_.node_of_rank.size() * 2 * kStagingHalfBytes, "staging"),
-      staging_used_(topology_.node_of_rank.size()) {}
+      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))) {}
 
 std::size_t ThreadGroup::control_bytes(std::int32_t rank) const {
-  const bool staged = staging_used_[static_cast<std::size_t>(rank)].load();
-  return (rank == 0 ? pages_.bytes() : 0) + (staged ? 2 * kStagingHalfBytes : 0);
+  return (rank == 0 ? pages_.bytes() : 0) + (staging_.load() != nullptr ? 2 * kStagingHalfBytes : 0);
+}
+
+void ThreadGroup::prepare_staging() {
+  const std::lock_guard lock(mutex_);
+  if (staging_.load() != nullptr) return;
+  staging_pages_ = std::make_unique<Pages>(topology_.node_of_rank.size() * 2 * kStagingHalfBytes, "staging");
+  staging_.store(staging_pages_->address());
 }
 
 std::byte* ThreadGroup::staging(std::int32_t rank, std::size_t half) const noexcept {
-  staging_used_[static_cast<std::size_t>(rank)].store(true);
-  return staging_.address() + (static_cast<std::size_t>(rank) * 2 + half) * kStagingHalfBytes;
+  return staging_.load() + (static_cast<std::size_t>(rank) * 2 + half) * kStagingHalfBytes;
 }
 
 zc_link ThreadGroup::link(std::int32_t from, std::int32_t to) const {

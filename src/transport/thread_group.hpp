@@ -9,7 +9,6 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace zerocomm::transport {
 
@@ -33,6 +32,7 @@ class ThreadGroup final : public Group {
   std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
   void withdraw(std::uint64_t key, std::int32_t rank) override;
 
+  void prepare_staging() override;
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override { return kStagingHalfBytes; }
   bool can_read_private() const noexcept override { return false; }  // nothing is private
@@ -46,8 +46,8 @@ class ThreadGroup final : public Group {
   topo::Topology topology_;
   Pages pages_;
   Control control_;
-  Pages staging_;                                        // address space, until a call needs it
-  mutable std::vector<std::atomic<bool>> staging_used_;  // by rank
+  std::atomic<std::byte*> staging_{nullptr};
+  std::unique_ptr<Pages> staging_pages_;
   mutable std::mutex mutex_;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::shared_ptr<Segment>> offered_;
 };
