@@ -53,4 +53,38 @@ constexpr ChunkRange lane_part(ChunkRange range, std::uint32_t lane, std::uint32
   return {range.first + before, base + (lane < extra ? 1u : 0u)};
 }
 
+// One lane of one rank, while its steps are written.
+struct Place {
+  const Key& key;
+  std::uint32_t rank;
+  std::uint32_t lane;
+  ChunkRange part(ChunkRange range) const { return lane_part(range, lane, key.lanes); }
+  ChunkRange block(std::uint32_t of_rank) const { return part(block_of(key, of_rank)); }
+  std::uint32_t after_me(std::uint32_t distance) const {
+    return static_cast<std::uint32_t>((std::uint64_t{rank} + distance) % key.ranks);
+  }
+  std::uint32_t before_me(std::uint32_t distance) const { return after_me(key.ranks - distance); }
+};
+
+// A rank's schedule from a function that writes the steps of one lane.
+template <class WriteLane>
+RankSchedule each_lane(const Key& key, std::uint32_t rank, WriteLane write_lane) {
+  RankSchedule result;
+  result.lanes.resize(key.lanes);
+  for (std::uint32_t lane = 0; lane < key.lanes; ++lane) write_lane(Place{key, rank, lane}, result.lanes[lane].steps);
+  return result;
+}
+
+// Blocks [start, start + n) modulo ranks, as the one or two ranges of blocks that lie side by side in memory. `offset`
+// is how far into the n blocks a range begins.
+struct BlockRun {
+  std::uint32_t offset;
+  ChunkRange blocks;
+};
+inline std::vector<BlockRun> wrapped_blocks(std::uint32_t start, std::uint32_t n, std::uint32_t ranks) {
+  const std::uint32_t head = ranks - start;
+  if (n <= head) return {{0, {start, n}}};
+  return {{0, {start, head}}, {head, {0, n - head}}};
+}
+
 }  // namespace zerocomm::schedule

@@ -45,6 +45,8 @@ std::vector<ExprId> Contributions::read(StepRef at, Buf buf, std::uint32_t first
 
 Contributions::Message Contributions::post(StepRef at, const Step& step) {
   Message message = read(at, step.src_buf, step.src_chunk, step.n_chunks);
+  if (step.codec != 0)
+    for (ExprId& value : message) value = expressions_.coded(value, step.codec);
   races_.done(at);
   return message;
 }

@@ -9,7 +9,12 @@ namespace zerocomm::schedule {
 
 ExprId Expressions::intern(Kind kind, std::uint32_t a, std::uint32_t b) {
   const auto [entry, is_new] = numbers_.try_emplace({kind, a, b}, static_cast<ExprId>(nodes_.size()));
-  if (is_new) nodes_.push_back({kind, a, b});
+  if (is_new) {
+    std::uint32_t losses = kind == Kind::leaf ? 0 : nodes_[a].losses;
+    if (kind == Kind::sum) losses = std::max(losses, nodes_[b].losses);
+    if (kind == Kind::code) ++losses;
+    nodes_.push_back({kind, a, b, losses});
+  }
   return entry->second;
 }
 
@@ -22,6 +27,8 @@ ExprId Expressions::rounded(ExprId a) {
   if (nodes_[a].kind == Kind::round || a == kUndefined) return a;
   return intern(Kind::round, a, 0);
 }
+
+ExprId Expressions::coded(ExprId a, std::uint8_t codec) { return a == kUndefined ? a : intern(Kind::code, a, codec); }
 
 Expressions::Counts Expressions::counts(ExprId id, std::uint32_t chunk, std::uint32_t ranks) const {
   Counts result{std::vector<std::uint64_t>(ranks, 0), 0};
@@ -67,6 +74,11 @@ void Expressions::append_text(ExprId id, std::string& text) const {
     case Kind::round:
       text += "round ";
       append_text(node.a, text);
+      return;
+    case Kind::code:
+      text += format("codec%u(", node.b);
+      append_text(node.a, text);
+      text += ")";
       return;
   }
 }

@@ -21,6 +21,11 @@ class Expressions {
   // Rounding twice is rounding once.
   ExprId rounded(ExprId a);
 
+  // What a lossy encoding leaves of a value: bits of its own, whoever is in it. Encoding twice loses twice.
+  ExprId coded(ExprId a, std::uint8_t codec);
+  // Most lossy encodings between a contribution and `id`.
+  std::uint32_t losses(ExprId id) const { return nodes_[id].losses; }
+
   // How often each rank's contribution to `chunk` is in `id`; `foreign` counts contributions to other chunks.
   struct Counts {
     std::vector<std::uint64_t> per_rank;
@@ -32,11 +37,12 @@ class Expressions {
   std::string text(ExprId id) const;
 
  private:
-  enum class Kind : std::uint8_t { undefined, leaf, sum, round };
+  enum class Kind : std::uint8_t { undefined, leaf, sum, round, code };
   struct Node {
     Kind kind = Kind::undefined;
     std::uint32_t a = 0;  // leaf: rank; else an operand, whose number is smaller
-    std::uint32_t b = 0;  // leaf: chunk; sum: the other operand
+    std::uint32_t b = 0;  // leaf: chunk; sum: the other operand; code: the codec
+    std::uint32_t losses = 0;
   };
   ExprId intern(Kind kind, std::uint32_t a, std::uint32_t b);
   void append_text(ExprId id, std::string& text) const;

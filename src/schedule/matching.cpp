@@ -41,8 +41,16 @@ std::optional<Violation> check_matching(const Schedule& schedule) {
   return std::nullopt;
 }
 
+void require_reach(const Schedule& schedule) {
+  const std::uint64_t each = std::uint64_t{schedule.key.chunks} + schedule.scratch_chunks;
+  ZC_REQUIRE(each <= kMaxPlaces / schedule.key.ranks, ZC_UNSUPPORTED,
+             "%u ranks with %llu chunks and slots of scratch each; at most %llu in all can be looked at",
+             schedule.key.ranks, static_cast<unsigned long long>(each), static_cast<unsigned long long>(kMaxPlaces));
+}
+
 void require_runnable(const Schedule& schedule) {
   std::optional<Violation> wrong = check_shape(schedule);
+  if (!wrong) require_reach(schedule);
   if (!wrong) wrong = check_matching(schedule);
   ZC_REQUIRE(!wrong, ZC_ARGUMENT, "%s", wrong->text.c_str());
 }

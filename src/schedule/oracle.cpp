@@ -3,6 +3,7 @@
 
 #include "schedule/contract.hpp"
 #include "schedule/machine.hpp"
+#include "schedule/schedule_text.hpp"
 #include "schedule/values.hpp"
 #include "schedule/verify.hpp"
 
@@ -48,8 +49,11 @@ struct Call {
   zc_dtype output;
   std::span<const Bytes> inputs;
 
-  std::size_t elements(ChunkRange range) const {
-    return range.count == 0 ? 0 : partition.range(range.first, range.count).count;
+  std::size_t elements(ChunkRuns chunks) const {
+    std::size_t sum = 0;
+    for (std::uint32_t i = 0; i < chunks.runs; ++i)
+      sum += partition.range(chunks.run(i).first, chunks.run(i).count).count;
+    return sum;
   }
 };
 
@@ -69,10 +73,11 @@ std::vector<Bytes> run(const Call& call, const Reduction<T>& reduction) {
 
   std::vector<Bytes> outputs(key.ranks);
   for (std::uint32_t rank = 0; rank < key.ranks; ++rank) {
-    const ChunkRange range = output_chunks(key, rank);
-    outputs[rank].resize(checked_mul(call.elements(range), out_bytes));
+    const ChunkRuns chunks = output_chunks(key, rank);
+    outputs[rank].resize(checked_mul(call.elements(chunks), out_bytes));
     std::byte* to = outputs[rank].data();
-    for (std::uint32_t c = range.first; c < range.first + range.count; ++c) {
+    for (std::uint32_t c = 0; c < key.chunks; ++c) {
+      if (!chunks.contains(c)) continue;
       const std::vector<T>& chunk = values.output[rank][c].values;
       ZC_REQUIRE(chunk.size() == call.partition.range(c).count, ZC_ARGUMENT,
                  "the schedule leaves %zu elements in output[%u] of rank %u", chunk.size(), c, rank);
@@ -106,7 +111,7 @@ void check_buffers(const Call& call) {
              "a partition into %zu chunks for a schedule of %u", call.partition.chunks(), key.chunks);
   ZC_REQUIRE(call.inputs.size() == key.ranks, ZC_ARGUMENT, "%zu inputs for %u ranks", call.inputs.size(), key.ranks);
   for (std::uint32_t rank = 0; rank < key.ranks; ++rank) {
-    const std::size_t wanted = checked_mul(call.elements(input_chunks(key, rank)), zc_dtype_bytes(call.input));
+    const std::size_t wanted = checked_mul(call.elements({input_chunks(key, rank)}), zc_dtype_bytes(call.input));
     ZC_REQUIRE(call.inputs[rank].size() == wanted, ZC_ARGUMENT, "rank %u brings %zu bytes, not %zu", rank,
                call.inputs[rank].size(), wanted);
   }
@@ -117,6 +122,11 @@ void check_buffers(const Call& call) {
 std::vector<Bytes> run_oracle(const Schedule& schedule, const Partition& partition, const Elements& elements,
                               std::span<const Bytes> inputs) {
   require_runnable(schedule);
+  for (const RankSchedule& rank : schedule.ranks)
+    for (const Lane& lane : rank.lanes)
+      for (const Step& step : lane.steps)
+        ZC_REQUIRE(step.codec == 0, ZC_UNSUPPORTED, "`%s`: values behind a codec are not known here",
+                   step_text(step).c_str());
   const bool reduces = is_reduction(schedule.key.collective);
   const zc_dtype output = elements.output == ZC_DTYPE_NONE || !reduces ? elements.input : elements.output;
   const Call call{schedule, partition, elements.input, output, inputs};

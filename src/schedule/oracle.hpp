@@ -12,7 +12,7 @@
 
 namespace zerocomm::schedule {
 
-// What the elements are and what is done with them. all_gather and broadcast only look at `input`.
+// What the elements are and what is done with them. Moves only look at `input`.
 struct Elements {
   zc_dtype input = ZC_DTYPE_F32;
   zc_dtype output = ZC_DTYPE_NONE;  // NONE: as input
@@ -31,7 +31,7 @@ using Bytes = std::vector<std::byte>;
 //           last contribution is in.
 // Errors    ARGUMENT: the schedule, the partition or a buffer does not fit. UNSUPPORTED: a type, an operation or a pair
 //           of types that has no such reduction (AVG of integers; f8e4m3; another output type except among f16, bf16,
-//           f32).
+//           f32); a schedule with codecs.
 std::vector<Bytes> run_oracle(const Schedule& schedule, const Partition& partition, const Elements& elements,
                               std::span<const Bytes> inputs);
 

@@ -87,9 +87,8 @@ void read_header(Line& line, Schedule& schedule) {
   Key& key = schedule.key;
   const std::string_view name = line.word();
   bool known = false;
-  for (const Collective c : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                             Collective::broadcast, Collective::barrier})
-    if (name == collective_name(c)) key.collective = c, known = true;
+  for (std::size_t i = 0; i < kCollectives; ++i)
+    if (name == collective_name(static_cast<Collective>(i))) key.collective = static_cast<Collective>(i), known = true;
   if (!known) line.wrong("not a collective");
   key.algorithm = line.word();
   key.ranks = line.field("ranks");
@@ -97,6 +96,7 @@ void read_header(Line& line, Schedule& schedule) {
   key.chunks = line.field("chunks");
   key.lanes = line.field("lanes");
   schedule.scratch_chunks = line.field("scratch");
+  if (line.peek().starts_with("loss=")) schedule.loss = line.field("loss");
 }
 
 void read_suffixes(Line& line, Step& step) {

@@ -16,19 +16,11 @@ std::string range_text(Buf buf, std::uint32_t chunk, std::uint32_t n_chunks) {
 }  // namespace
 
 const char* collective_name(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::barrier:
-      return "barrier";
-  }
-  return "unknown";
+  static constexpr const char* kNames[kCollectives] = {"all_reduce", "reduce_scatter", "all_gather",
+                                                       "broadcast",  "barrier",        "reduce",
+                                                       "all_to_all", "gather_to_root", "scatter_from_root"};
+  const auto index = static_cast<std::size_t>(collective);
+  return index < kCollectives ? kNames[index] : "unknown";
 }
 
 const char* op_name(Op op) {
@@ -71,8 +63,9 @@ std::string place_text(const Schedule& schedule, StepRef at) {
 std::string to_text(const Schedule& schedule) {
   const Key& key = schedule.key;
   std::string text =
-      format("schedule %s %s ranks=%u root=%u chunks=%u lanes=%u scratch=%u\n", collective_name(key.collective),
+      format("schedule %s %s ranks=%u root=%u chunks=%u lanes=%u scratch=%u", collective_name(key.collective),
              key.algorithm.c_str(), key.ranks, key.root, key.chunks, key.lanes, schedule.scratch_chunks);
+  text += schedule.loss == 0 ? "\n" : format(" loss=%u\n", schedule.loss);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     text += format("rank %zu\n", rank);
     for (std::size_t lane = 0; lane < schedule.ranks[rank].lanes.size(); ++lane) {

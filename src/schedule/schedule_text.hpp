@@ -11,7 +11,7 @@
 //   rank 1
 //   ...
 // Ranges are [first] or [first..last]; `none` is a message without data. Other words: hold, codec=N, wait=LANE:STEP.
-// Empty lines and lines that start with # are skipped.
+// The first line may end with loss=N. Empty lines and lines that start with # are skipped.
 #pragma once
 
 #include "schedule/step.hpp"

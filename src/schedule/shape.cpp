@@ -9,10 +9,11 @@ namespace {
 
 const char* wrong_key(const Schedule& schedule) {
   const Key& key = schedule.key;
-  if (key.collective > Collective::barrier) return "the collective is unknown";
+  if (static_cast<std::size_t>(key.collective) >= kCollectives) return "the collective is unknown";
   if (key.ranks == 0 || key.root >= key.ranks) return "there is no rank, or no such root";
   if (key.lanes == 0 || key.lanes > kMaxLanes) return "there are no lanes, or more than 255";
-  if (has_blocks(key.collective) && key.chunks % key.ranks != 0) return "chunks is no multiple of ranks";
+  if (const std::uint64_t blocks = block_count(key.collective, key.ranks); key.chunks % blocks != 0)
+    return blocks == key.ranks ? "chunks is no multiple of ranks" : "chunks is no multiple of ranks * ranks";
   if (key.chunks > UINT32_MAX - schedule.scratch_chunks) return "more than 2^32 chunks with scratch";
   if (schedule.ranks.size() != key.ranks) return "the key names another number of ranks";
   for (const RankSchedule& rank : schedule.ranks) {
@@ -24,14 +25,14 @@ const char* wrong_key(const Schedule& schedule) {
 }
 
 // What `rank` may use of a buffer.
-ChunkRange extent(const Schedule& schedule, std::uint32_t rank, Buf buf) {
+ChunkRuns extent(const Schedule& schedule, std::uint32_t rank, Buf buf) {
   switch (buf) {
     case Buf::input:
-      return input_chunks(schedule.key, rank);
+      return {input_chunks(schedule.key, rank)};
     case Buf::output:
       return output_chunks(schedule.key, rank);
     case Buf::scratch:
-      return {0, schedule.scratch_chunks};
+      return {{0, schedule.scratch_chunks}};
     case Buf::none:
       break;
   }

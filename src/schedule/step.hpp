@@ -5,6 +5,7 @@
 // chunks, lanes).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -13,7 +14,18 @@
 namespace zerocomm::schedule {
 
 // The collectives that have schedules.
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier };
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  barrier,
+  reduce,
+  all_to_all,
+  gather_to_root,
+  scatter_from_root,
+};
+inline constexpr std::size_t kCollectives = 9;
 
 // The five things a rank can do.
 enum class Op : std::uint8_t {
@@ -26,7 +38,7 @@ enum class Op : std::uint8_t {
 
 // A chunk number means the same elements in `input` and `output` of every rank, whether or not a rank holds that
 // chunk. In place therefore means: chunk c of input and chunk c of output are the same memory. `scratch` has its own
-// numbers; each of its slots has room for any one chunk.
+// numbers; each of its slots has room for any one chunk. contract.hpp says which chunks a rank has.
 enum class Buf : std::uint8_t { none, input, output, scratch };
 
 // hold: this step leaves its result in an accumulator of the lane, unrounded, and writes no memory. The next step of
@@ -48,7 +60,7 @@ struct Step {
   std::uint8_t op_flags = 0;
   Buf src_buf = Buf::none;
   Buf dst_buf = Buf::none;
-  std::uint8_t codec = 0;       // 0: elements travel as they are; both ends of a message must name the same codec
+  std::uint8_t codec = 0;       // 0: elements travel as they are, else lossy; both ends of a message name the same one
   std::uint32_t peer = 0;       // send, recv, recv_reduce
   std::uint32_t src_chunk = 0;  // first of n_chunks
   std::uint32_t dst_chunk = 0;  // first of n_chunks
@@ -81,7 +93,7 @@ struct Key {
   Collective collective = Collective::barrier;
   std::string algorithm;
   std::uint32_t ranks = 1;
-  std::uint32_t root = 0;    // broadcast only, else 0
+  std::uint32_t root = 0;    // of rooted collectives, else 0
   std::uint32_t chunks = 0;  // of the whole vector
   std::uint32_t lanes = 1;
   friend bool operator==(const Key&, const Key&) = default;
@@ -92,6 +104,7 @@ struct Schedule {
   Key key;
   std::uint32_t scratch_chunks = 0;  // slots of scratch on each rank
   std::vector<RankSchedule> ranks;
+  std::uint32_t loss = 0;  // most lossy encodings that a contribution meets on its way to any output
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

@@ -1,7 +1,8 @@
-// V2 to V6 by one run over expressions.
+// V2 to V7 by one run over expressions, V8 by one on clocks.
 #include "schedule/verify.hpp"
 
 #include "base/check.hpp"
+#include "schedule/catalogue.hpp"
 #include "schedule/contributions.hpp"
 #include "schedule/machine.hpp"
 #include "schedule/schedule_text.hpp"
@@ -48,8 +49,9 @@ std::string wrong_contributions(const Key& key, const Expressions& expressions, 
 std::optional<Violation> check_result(const Schedule& schedule, Contributions& run) {
   const Key& key = schedule.key;
   for (std::uint32_t rank = 0; rank < key.ranks; ++rank) {
-    const ChunkRange wanted = output_chunks(key, rank);
-    for (std::uint32_t c = wanted.first; c < wanted.first + wanted.count; ++c) {
+    const ChunkRuns output = output_chunks(key, rank);
+    for (std::uint32_t c = 0; c < key.chunks; ++c) {
+      if (!output.contains(c)) continue;
       const std::string wrong = wrong_contributions(key, run.expressions(), run.output(rank, c), c);
       if (!wrong.empty())
         return Violation{
@@ -109,11 +111,51 @@ std::optional<Violation> check_stale_reads(const Schedule& schedule, const Contr
   return Violation{Property::stale_reads, at, place_text(schedule, at) + " " + what};
 }
 
+std::optional<Violation> check_loss(const Schedule& schedule, Contributions& run) {
+  const Expressions& expressions = run.expressions();
+  for (std::uint32_t rank = 0; rank < schedule.key.ranks; ++rank)
+    for (std::uint32_t c = 0; c < schedule.key.chunks; ++c) {
+      const ExprId found = run.output(rank, c);
+      if (!output_chunks(schedule.key, rank).contains(c) || expressions.losses(found) <= schedule.loss) continue;
+      return Violation{Property::loss, std::nullopt,
+                       format("output[%u] of rank %u holds something that was encoded %u times, not at most loss=%u: ",
+                              c, rank, expressions.losses(found), schedule.loss) +
+                           expressions.text(found)};
+    }
+  return std::nullopt;
+}
+
+std::string difference(const Cost& found, const Cost& wanted) {
+  const auto text = [](const Traffic& t) {
+    return format("sends %llu messages with %llu chunks and receives %llu with %llu",
+                  static_cast<unsigned long long>(t.messages_sent), static_cast<unsigned long long>(t.elements_sent),
+                  static_cast<unsigned long long>(t.messages_received),
+                  static_cast<unsigned long long>(t.elements_received));
+  };
+  for (std::size_t rank = 0; rank < found.ranks.size(); ++rank)
+    if (found.ranks[rank] != wanted.ranks[rank])
+      return format("rank %zu ", rank) + text(found.ranks[rank]) + ", but the closed form " + text(wanted.ranks[rank]);
+  return "the critical path is " + path_text(found.critical_path) + ", not " + path_text(wanted.critical_path);
+}
+
+// Sets V8 if the schedule says that it is a row of the catalogue.
+void check_cost(Verdict& verdict, const Schedule& schedule) {
+  const Key& key = schedule.key;
+  const Algorithm* row = find_row(key.collective, key.algorithm);
+  if (row == nullptr || wrong_for(*row, key)) return;
+  const Cost found = cost_of(schedule, Partition::unit(key.chunks)), wanted = row->closed_form(key);
+  if (found == wanted)
+    set(verdict, Property::cost, std::nullopt);
+  else
+    set(verdict, Property::cost, Violation{Property::cost, std::nullopt, difference(found, wanted)});
+}
+
 }  // namespace
 
 const char* property_name(Property property) {
-  static constexpr const char* kNames[kProperties] = {"V0 shape",     "V1 matching", "V2 termination", "V3 result",
-                                                      "V4 agreement", "V5 races",    "V6 stale reads"};
+  static constexpr const char* kNames[kProperties] = {"V0 shape",       "V1 matching",  "V2 termination",
+                                                      "V3 result",      "V4 agreement", "V5 races",
+                                                      "V6 stale reads", "V7 loss",      "V8 cost"};
   return kNames[static_cast<std::size_t>(property)];
 }
 
@@ -133,6 +175,7 @@ Verdict verify(const Schedule& schedule) {
   ZC_REQUIRE(std::size_t{schedule.key.ranks} * schedule.key.lanes <= kMaxVerifiedLanes, ZC_UNSUPPORTED,
              "%u ranks with %u lanes; at most %zu lanes in all can be verified", schedule.key.ranks, schedule.key.lanes,
              kMaxVerifiedLanes);
+  require_reach(schedule);
   set(verdict, Property::matching, check_matching(schedule));
   if (!verdict.ok()) return verdict;
 
@@ -143,6 +186,8 @@ Verdict verify(const Schedule& schedule) {
   set(verdict, Property::agreement, check_agreement(schedule, run));
   set(verdict, Property::races, check_races(schedule, run.races()));
   set(verdict, Property::stale_reads, check_stale_reads(schedule, run));
+  set(verdict, Property::loss, check_loss(schedule, run));
+  check_cost(verdict, schedule);
   verdict.canonical = verdict.ok() && is_canonical(schedule, run);
   return verdict;
 }

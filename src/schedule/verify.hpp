@@ -19,12 +19,14 @@ enum class Property : std::uint8_t {
   agreement,    // V4: all copies of an output chunk are the same expression, up to commutativity: equal bits
   races,        // V5: two lanes of a rank touch a chunk only if a lane, a wait or a message orders them
   stale_reads,  // V6: nothing is read before it was written or, in place, after it was overwritten
+  loss,         // V7: no contribution is encoded lossily more often, on its way to an output, than schedule.loss says
+  cost,         // V8: costs what the closed form of the algorithm says; unknown for algorithms outside the catalogue
 };
-inline constexpr std::size_t kProperties = 7;
+inline constexpr std::size_t kProperties = 9;
 
 const char* property_name(Property property);  // "V1 matching"
 
-// unknown: it makes no sense to ask, because an earlier property is broken.
+// unknown: it makes no sense to ask, because an earlier property is broken or (V8) nothing is known to compare with.
 enum class Finding : std::uint8_t { holds, broken, unknown };
 
 struct Violation {
@@ -45,13 +47,18 @@ struct Verdict {
 };
 
 // All ranks are held at once, with clocks that know of all lanes: more is UNSUPPORTED.
-inline constexpr std::size_t kMaxVerifiedLanes = 256;  // ranks * lanes
+inline constexpr std::size_t kMaxVerifiedLanes = 256;                // ranks * lanes
+inline constexpr std::uint64_t kMaxPlaces = std::uint64_t{1} << 22;  // ranks * (chunks + scratch)
 
 // V0 and V1 alone.
 std::optional<Violation> check_shape(const Schedule& schedule);
 std::optional<Violation> check_matching(const Schedule& schedule);
 
-// Throws ARGUMENT unless V0 and V1 hold: what the other domains need in order to run at all.
+// Throws UNSUPPORTED if there are more than kMaxPlaces.
+void require_reach(const Schedule& schedule);
+
+// Throws ARGUMENT unless V0 and V1 hold: what the other domains need in order to run at all. UNSUPPORTED: more than
+// kMaxPlaces.
 void require_runnable(const Schedule& schedule);
 
 Verdict verify(const Schedule& schedule);

@@ -1,4 +1,4 @@
-// Random changes of direct schedules: the verifier must agree with a replay over integers on every one of them.
+// Random changes of every row of the catalogue: the verifier must agree with a replay over integers on every one of them.
 #include "replay.hpp"
 
 #include "schedule/catalogue.hpp"
@@ -13,20 +13,19 @@
 namespace zerocomm::schedule {
 namespace {
 
-constexpr std::size_t kMutations = 300;      // well-formed ones, for each collective
-constexpr std::uint64_t kInterleavings = 4;  // of each
+constexpr std::size_t kMutations = 1000;     // well-formed ones, for each row
+constexpr std::uint64_t kInterleavings = 2;  // of each
 
 class Mutator {
  public:
   explicit Mutator(std::uint32_t seed) : random_(seed) {}
 
-  Schedule sound(Collective collective) {
-    const std::uint32_t ranks = 2 + below(4), lanes = 1 + below(2);
-    const std::uint32_t root = collective == Collective::broadcast ? below(ranks) : 0;
-    Key key = make_key(collective, "direct", ranks, root, lanes);
+  Schedule sound(const Algorithm& row) {
+    const std::uint32_t ranks = 2 + below(5), lanes = row.one_lane ? 1 : 1 + below(2);
+    Key key = make_key(row.collective, row.name, ranks, has_root(row.collective) ? below(ranks) : 0, lanes);
     if (below(2) == 0) key.chunks *= 2;
     Schedule schedule = build(key);
-    schedule.scratch_chunks = 2;
+    schedule.scratch_chunks = std::max(schedule.scratch_chunks, 2u);
     return schedule;
   }
 
@@ -111,7 +110,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-class Mutations : public testing::TestWithParam<Collective> {};
+class Mutations : public testing::TestWithParam<Algorithm> {};
 
 TEST_P(Mutations, verifier_and_replay_agree) {
   Mutator mutator(20240517);
