@@ -31,6 +31,11 @@ comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, 
   ZC_REQUIRE(std::isfinite(mine.premul), ZC_ARGUMENT, "rank %d: premul is not finite", comm->rank());
   ZC_REQUIRE(kind == Kind::reduction || (mine.premul == 0 && !named_zero), ZC_ARGUMENT,
              "rank %d: premul is for reductions, and this call reduces nothing", comm->rank());
+  ZC_REQUIRE(mine.reproducible >= ZC_SWITCH_DEFAULT && mine.reproducible <= ZC_OFF, ZC_ARGUMENT,
+             "rank %d: reproducible %d is neither ZC_ON nor ZC_OFF", comm->rank(), static_cast<int>(mine.reproducible));
+  result.schedule.algorithm = mine.algorithm;
+  result.schedule.reproducible =
+      mine.reproducible == ZC_SWITCH_DEFAULT ? comm->settings().reproducible : mine.reproducible == ZC_ON;
   ZC_REQUIRE(kind != Kind::plain || mine.output_dtype == ZC_DTYPE_NONE, ZC_ARGUMENT,
              "rank %d: this call has no second dtype", comm->rank());
   return result;

@@ -80,7 +80,7 @@ zc_status zc_comm_get_info(const zc_comm* comm, zc_comm_info* info) {
     mine.nodes = static_cast<std::int32_t>(comm->group().topology().node_names.size());
     mine.deadline_ns = comm->settings().deadline_ns;
     mine.spin_ns = comm->settings().spin_ns;
-    mine.reproducible = 1;
+    mine.reproducible = comm->settings().reproducible ? 1 : 0;
     mine.transport = comm->group().name();
     mine.schedule = "direct";
     mine.private_copy = comm->private_copy.c_str();

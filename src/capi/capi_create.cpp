@@ -34,6 +34,9 @@ comm::Settings make_settings(const zc_comm_config& config) {
   settings.spin_ns = config.spin_ns;
   if (const auto nanoseconds = integer_variable("ZC_SPIN_NS", 0, 1'000'000'000); settings.spin_ns == 0 && nanoseconds)
     settings.spin_ns = *nanoseconds == 0 ? ZC_POLL : *nanoseconds;
+  ZC_REQUIRE(config.reproducible >= ZC_SWITCH_DEFAULT && config.reproducible <= ZC_OFF, ZC_ARGUMENT,
+             "reproducible %d is neither ZC_ON nor ZC_OFF", static_cast<int>(config.reproducible));
+  settings.reproducible = config.reproducible != ZC_OFF;
   return settings;
 }
 

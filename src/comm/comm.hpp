@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "base/function_ref.hpp"
 #include "comm/counters.hpp"
+#include "comm/program_cache.hpp"
 #include "transport/group.hpp"
 #include "transport/keeper.hpp"
 
@@ -34,6 +35,7 @@ struct WaitSpec {
 struct Settings {
   std::int64_t deadline_ns = 0;
   std::int64_t spin_ns = 0;
+  bool reproducible = true;
 };
 
 class Comm : public std::enable_shared_from_this<Comm> {
@@ -96,6 +98,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // One collective at a time.
   std::atomic<bool> in_collective{false};
   std::uint64_t next_sequence = 0;
+  mutable ProgramCache programs;            // schedules that moved data, made ready
   std::vector<std::size_t> source_offsets;  // one per rank: room for zc_all_to_all_v
 
   // Memory that this rank allocated through the communicator, for the ledger.

@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 #include "comm/blocks.hpp"
 #include "comm/collective.hpp"
+#include "comm/scheduled.hpp"
 #include "device/reduce.hpp"
 
 #include <bit>
@@ -97,7 +98,9 @@ const void* place(const void* base, std::size_t elements, zc_dtype dtype) {
   return base == nullptr ? nullptr : at(base, elements, dtype);
 }
 
-zc_status submit(Comm& comm, Operation& what, const Options& /*options*/) {
+zc_status submit(Comm& comm, Operation& what, const Options& options) {
+  choose_schedule(comm, what, options.schedule);
+  if (what.plan != nullptr && what.plan->program->scratch_chunks() != 0) comm.group().prepare_staging();
   return run_collective(comm, what, nullptr);
 }
 
@@ -192,7 +195,7 @@ zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype,
   const std::size_t bytes = checked_mul(count, zc_dtype_bytes(dtype));
   check_pointer(comm, "buffer", buffer, bytes, dtype);
   what.send = buffer, what.send_bytes = bytes;
-  what.recv = buffer;
+  what.recv = buffer, what.recv_bytes = bytes;
   what.logical_bytes = comm.rank() == root ? 0 : bytes;
   return submit(comm, what, options);
 }

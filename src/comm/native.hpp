@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/comm.hpp"
+#include "comm/schedules.hpp"
 
 #include <zerocomm/coll.h>
 
@@ -15,6 +16,7 @@ struct Options {
   zc_dtype output_dtype = ZC_DTYPE_NONE;
   zc_traffic traffic = ZC_TRAFFIC_DATA;
   double premul = 1.0;
+  ScheduleChoice schedule;
 };
 
 zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,

@@ -9,10 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace zerocomm::comm {
 
 class Peers;
+struct MovePlan;
 
 struct Operation {
   transport::CallRecord call;
@@ -36,6 +38,9 @@ struct Operation {
   zc_dtype output_dtype() const { return static_cast<zc_dtype>(call.output_dtype); }
   zc_op op() const { return static_cast<zc_op>(call.op); }
   bool in_place() const { return call.in_place == 1; }
+
+  // The schedule that moves the data; empty: the native form.
+  std::shared_ptr<const MovePlan> plan;
 
   // Calls that move no data of their own.
   // `prepare` runs when the communicator is held and before the call is announced, with the number of the call. Returns

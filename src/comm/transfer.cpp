@@ -80,8 +80,11 @@ Transfer::Transfer(Comm& comm, Operation& operation, const Posts& posts,
 }
 
 void Transfer::choose_way() noexcept {
-  if (local_ == nullptr && !moves_data(*operation_)) {
+  if (local_ == nullptr && operation_->plan == nullptr && !moves_data(*operation_)) {
     stage_ = Stage::done;
+  } else if (operation_->plan != nullptr) {
+    scheduled_.emplace(*comm_, *operation_, posts_);
+    stage_ = Stage::follow;
   } else if (local_ != nullptr || can_move_directly(*comm_, *operation_, posts_)) {
     stage_ = Stage::move;
   } else {
@@ -108,6 +111,8 @@ bool Transfer::ready() noexcept {
       return all([](const transport::Post& post) { return post.filled.load() != 0; });
     case Stage::read:
       return all([&](const transport::Post& post) { return post.filled.load() > counts_rounds_ + round_; });
+    case Stage::follow:
+      return scheduled_->ready();
     default:
       return true;
   }
@@ -154,9 +159,26 @@ zc_status Transfer::work(std::size_t slice_bytes) noexcept {
       step("drained");
       stage_ = ++round_ == rounds_ ? Stage::done : Stage::fill;
       return ZC_OK;
+    case Stage::follow:
+      return follow_schedule(slice_bytes);
     case Stage::done:
       break;
   }
+  return ZC_OK;
+}
+
+// Actions read other ranks' buffers, and look for errors as move_slice does.
+zc_status Transfer::follow_schedule(std::size_t slice_bytes) noexcept {
+  ZC_TRY(scheduled_->check_fit());
+  bool died = false;
+  {
+    const Reading reading(comm_->own_block().busy);
+    died = comm_->dead();
+    if (!died) scheduled_->work(slice_bytes);
+    died = died || comm_->dead();
+  }
+  if (died) return comm_->check_alive();
+  if (scheduled_->over()) stage_ = Stage::done;
   return ZC_OK;
 }
 
@@ -236,6 +258,13 @@ zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
 }
 
 void Transfer::blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept {
+  if (stage_ == Stage::follow) {
+    const schedule::Reached wait = scheduled_->waits_for();
+    *culprit = static_cast<std::int32_t>(wait.rank);
+    std::snprintf(text, capacity_bytes, "rank %d has not done step %u of the schedule for call %llu, %s", *culprit,
+                  wait.step, static_cast<unsigned long long>(posts_.sequence()), describe(operation_->call).c_str());
+    return;
+  }
   *culprit = posts_.rank(std::min(next_, posts_.count() - 1));
   const char* const missing = stage_ == Stage::others_move ? "finished its share of" : "filled its staging for";
   std::snprintf(text, capacity_bytes, "rank %d has not %s call %llu, %s", *culprit, missing,

@@ -7,6 +7,9 @@
 #include "comm/copies.hpp"
 #include "comm/operation.hpp"
 #include "comm/posts.hpp"
+#include "comm/scheduled.hpp"
+
+#include <optional>
 
 namespace zerocomm::comm {
 
@@ -23,11 +26,12 @@ class Transfer {
   void blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept;
 
  private:
-  enum class Stage : std::uint8_t { fill_counts, compare_counts, move, others_move, fill, read, done };
+  enum class Stage : std::uint8_t { fill_counts, compare_counts, move, others_move, fill, read, follow, done };
 
   zc_status compare_counts() noexcept;
   void choose_way() noexcept;
   zc_status move_slice(std::size_t slice_bytes) noexcept;
+  zc_status follow_schedule(std::size_t slice_bytes) noexcept;
   zc_status move_share(std::size_t slice_bytes, bool* done) noexcept;
   void fill_round() noexcept;
   void expect_all(Stage stage) noexcept;
@@ -43,6 +47,7 @@ class Transfer {
   std::size_t round_ = 0;    // of the data
   std::size_t rounds_ = 0;
   std::size_t counts_rounds_ = 0;  // rounds of staging before those of the data
+  std::optional<Scheduled> scheduled_;
 };
 
 // Whether data can move directly: a function of what all ranks posted, so all come to the same.
