@@ -22,6 +22,7 @@ TEST_P(Bits, of_three_passes_added_first_are_those_of_plain_training) { check_pa
 
 INSTANTIATE_TEST_SUITE_P(ranks, Bits, testing::ValuesIn(kRankCounts));
 
+#if !defined(__SANITIZE_THREAD__)  // minutes, and nothing new about races
 // The giant at its full size; here the number of ranks and the order are factors of the rows, too.
 TEST(BitsOfTheGiant, are_those_of_plain_training) {
   std::vector<std::size_t> levels = kLevels;
@@ -33,6 +34,7 @@ TEST(BitsOfTheGiant, are_those_of_plain_training) {
     bits.check(kRankCounts[row[kFactors]], kOrders[row[kFactors + 1]], row);
   }
 }
+#endif
 
 // Micro-batches are numbered over ranks and passes, so both worlds train on the same ones, in the same order.
 TEST(Bits, of_several_ranks_are_those_of_one_rank_that_takes_their_micro_batches_in_rank_order) {
