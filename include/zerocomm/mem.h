@@ -16,6 +16,19 @@ ZC_BEGIN_DECLS
  */
 ZC_API ZC_NODISCARD zc_status zc_mem_alloc(zc_comm *comm, size_t bytes, void **memory);
 
+/**
+ * Where the library takes memory that only this rank uses, if not from itself. Both functions or none.
+ *
+ * allocate   `bytes` (never 0) bytes at a multiple of alignment_bytes, a power of two; any content. NULL: there are none.
+ * deallocate What allocate gave, with the same `bytes`, once.
+ * Threads    Called by the thread that creates or destroys the object that the memory is for, under no lock.
+ */
+typedef struct zc_allocator {
+  void *(*allocate)(void *context, size_t bytes, size_t alignment_bytes);
+  void (*deallocate)(void *context, void *memory, size_t bytes);
+  void *context;
+} zc_allocator;
+
 /** Free memory of zc_mem_alloc. Windows over it must be gone on all ranks. NULL is allowed. */
 ZC_API zc_status zc_mem_free(zc_comm *comm, void *memory);
 

@@ -28,6 +28,7 @@
 
 #include <zerocomm/comm.h>
 #include <zerocomm/layout.h>
+#include <zerocomm/mem.h>
 #include <zerocomm/norm.h>
 
 ZC_BEGIN_DECLS
@@ -77,8 +78,31 @@ typedef enum zc_slices {
   ZC_SLICES_FORCE_INT_ = 0x7fffffff /**< not a value: fixes the size of the type */
 } zc_slices;
 
-/** Options of an engine. Zero in a member means its default. Equal on all ranks but for deadline_ns, or creation is MISMATCH.
- *  Members about gathered units have no effect in stages 0 to 2, where nothing is gathered. */
+/** One gradient of this rank on its way into the reduction: real elements of one stored use. */
+typedef struct zc_gradient_piece {
+  size_t struct_size;   /**< set by the library */
+  size_t use;           /**< of a tied tensor: the use that stores it; its parts are added up already */
+  size_t tensor;        /**< of that use */
+  size_t tensor_offset; /**< first element in the tensor */
+  size_t count;         /**< elements, at least 1 */
+  zc_dtype dtype;       /**< gradient dtype; F32 where passes are added up first */
+  void *data;           /**< the copy in the library's memory: read and written at will */
+} zc_gradient_piece;
+
+/**
+ * What a caller does to a gradient before it is summed over ranks: clipping, noise, quantisation.
+ *
+ * Called      Once for every piece of every pass that reduces, on every rank, when the piece is in its slot and before
+ *             any other rank can see it. With ZC_ACCUMULATE_FIRST that is once in a step, for the sum of its passes.
+ *             Not for a piece that no part was reported ready of: that one brings zeros.
+ * Memory      The caller's gradient stays as it is, unless it was written to zc_zero_grad_buffer: that is the slot.
+ * Threads     Any thread of the process that is inside the library, under no lock; for several pieces at once.
+ *             It must not call this library, nor throw: others may wait for it.
+ */
+typedef void (*zc_pre_reduce_fn)(void *context, const zc_gradient_piece *piece);
+
+/** Options of an engine. Zero in a member means its default. Equal on all ranks but for deadline_ns, pre_reduce and
+ *  gather_allocator, or creation is MISMATCH. Members about gathered units have no effect in stages 0 to 2, where nothing is gathered. */
 typedef struct zc_zero_config {
   size_t struct_size;
   size_t budget_bytes;   /**< gathered units, prefetch, gradient slots; default: what keeps every unit gathered.
@@ -96,8 +120,13 @@ typedef struct zc_zero_config {
                                allows; ZC_NONE: none */
   int32_t drop_released; /**< non-zero: a released unit is dropped at once, and fetched again at its next use */
   int32_t poison; /**< non-zero: dropped units and free slots are filled with NaN; default: ZC_POISON; ZC_NONE: never */
-  double gradient_divisor; /**< default: ranks times gradient passes of the step */
-  int64_t deadline_ns;     /**< default: the communicator's */
+  double gradient_divisor;     /**< default: ranks times gradient passes of the step */
+  int64_t deadline_ns;         /**< default: the communicator's */
+  zc_pre_reduce_fn pre_reduce; /**< default: none */
+  void *pre_reduce_context;
+  zc_allocator
+      gather_allocator; /**< where gathered units lie, in one piece; default: memory of the library. Not 4096-aligned
+                                      then, but as the layout asks, and at least to 8 bytes */
 } zc_zero_config;
 
 /**
@@ -105,7 +134,8 @@ typedef struct zc_zero_config {
  *
  * Errors     ARGUMENT: the layout is for another number of ranks. MISMATCH: layout or options differ. BUDGET: the
  *            budget does not hold one unit set of max_held_bytes plus the gradient slots; the text has the least.
- *            UNSUPPORTED: shard gradients that are not f32. NO_MEMORY.
+ *            UNSUPPORTED: shard gradients that are not f32. NO_MEMORY: on all ranks if gather_allocator of one gives none,
+ *            with that rank and the bytes.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_create(zc_comm *comm, const zc_layout *layout, const zc_zero_config *config,
                                              zc_zero **zero);
@@ -293,6 +323,8 @@ typedef struct zc_zero_ledger {
   size_t gather_bytes;  /**< gathered units: inside the budget */
   size_t control_bytes; /**< words of the engine's window */
   size_t total_bytes;
+  size_t
+      caller_gather_bytes; /**< gathered units in memory of gather_allocator: inside the budget, in no other figure */
 } zc_zero_ledger;
 ZC_API zc_status zc_zero_get_ledger(const zc_zero *zero, zc_zero_ledger *ledger);
 

@@ -7,10 +7,12 @@
 #include <zerocomm/coll.h>
 #include <zerocomm/comm.h>
 #include <zerocomm/estimate.h>
+#include <zerocomm/fetcher.h>
 #include <zerocomm/info.h>
 #include <zerocomm/layout.h>
 #include <zerocomm/mem.h>
 #include <zerocomm/norm.h>
+#include <zerocomm/reducer.h>
 #include <zerocomm/request.h>
 #include <zerocomm/status.h>
 #include <zerocomm/types.h>

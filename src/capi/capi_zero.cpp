@@ -1,5 +1,6 @@
 // zero.h: the engine.
 #include "capi/guard.hpp"
+#include "capi/handles_engine.hpp"
 #include "capi/handles_layout.hpp"
 #include "engine/engine.hpp"
 
@@ -10,17 +11,12 @@
 namespace {
 
 using namespace zerocomm;
+using capi::check_stream;
 using capi::guard;
 
 template <class Handle>
 Handle& checked(Handle* zero) {
-  ZC_REQUIRE(zero != nullptr, ZC_ARGUMENT, "the engine is NULL");
-  ZC_REQUIRE(zero->in_this_process(), ZC_FORKED, "this engine belongs to the parent of this process");
-  return *zero;
-}
-
-void check_stream(const void* stream) {
-  ZC_REQUIRE(stream == nullptr, ZC_UNSUPPORTED, "a stream was given, and this library was built for host memory only");
+  return capi::checked_handle(zero, "engine");
 }
 
 }  // namespace

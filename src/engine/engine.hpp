@@ -1,4 +1,5 @@
-// The driver of one rank's ZeRO engine: carries out what the machines of src/zero decide, through the public API.
+// The driver of one rank's ZeRO engine, or of its gradients or parameters alone (kind.hpp): carries out what the
+// machines of src/zero decide, through the public API.
 //
 // Machines are called under mutex_; bytes are moved and other ranks are waited for without it. Files: engine_create.cpp
 // (set up), engine_places.cpp (addresses), engine_load.cpp (initial values, export), engine_fetch.cpp (acquire,
@@ -9,6 +10,8 @@
 #include "base/fork.hpp"
 #include "base/function_ref.hpp"
 #include "base/math.hpp"
+#include "engine/gathered_memory.hpp"
+#include "engine/kind.hpp"
 #include "engine/memory_plan.hpp"
 #include "engine/words.hpp"
 #include "zero/fetcher.hpp"
@@ -29,10 +32,6 @@ namespace zerocomm::engine {
 struct Release {
   void operator()(zc_window* window) const { zc_window_destroy(window); }
   void operator()(zc_progress* progress) const { zc_progress_remove(progress); }
-};
-struct FreeMemory {
-  zc_comm* comm;
-  void operator()(void* memory) const { zc_mem_free(comm, memory); }
 };
 
 // Where the parameters of one buffer lie: what parameter_at counts from.
@@ -59,8 +58,10 @@ class Inside {
 
 class Engine {
  public:
-  // Collective. `config` has its defaults filled in by complete_config.
-  Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config& config);
+  // Collective. `config` has its defaults filled in by complete_config. `shards`: the caller's memory for the
+  // parameters of a fetcher, by buffer.
+  Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config& config, const Kind& kind = kWhole,
+         void* const* shards = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -93,16 +94,18 @@ class Engine {
 
   zc_status pieces(const zc_zero_piece** pieces, std::size_t* piece_count, std::size_t* state_count) const;
   zc_status state(zc_state state, std::size_t buffer, void** shard, std::size_t* count) const;
+  zc_status reduced(std::size_t buffer, float** gradients, std::size_t* count) const;  // of a reducer
   zc_status blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity,
                      std::size_t* count) const;
   zc_zero_stats stats() const;
   zc_zero_ledger ledger() const;
+  std::size_t caller_parameter_bytes() const { return plan_.caller_parameter_bytes; }
 
  private:
   // Set up.
-  void check_agreement() const;
-  MemoryPlan agreed_plan() const;
-  void make_windows();
+  void check_agreement(std::uint64_t layout_hash, const void* const* shards) const;
+  MemoryPlan agreed_plan(const shard::Layout& layout, void* const* shards) const;
+  void make_windows(void* const* shards);
   void list_pieces();
   void count_logical_bytes();
   void fill(void* memory, std::size_t bytes) const;  // poison, if it is on
@@ -160,6 +163,7 @@ class Engine {
   void observe_completed();
   void copy_in(std::size_t bucket, std::uint32_t slot, bool accumulate);
   void add_parts(std::size_t use, std::byte* to, zc_dtype wire, bool accumulate);
+  void show_pieces(std::size_t bucket, std::uint32_t slot) const;  // to the caller's pre_reduce
   void accumulate_locally();
   bool runnable(std::size_t bucket, std::uint64_t passes, Arrival* arrivals) const;
   bool claim(std::size_t bucket, std::size_t slice, std::uint64_t passes) const;
@@ -178,6 +182,7 @@ class Engine {
   zc_status pull_replicas();
 
   zc_comm* comm_;
+  const Kind kind_;
   const shard::Layout layout_;
   const zc_zero_config config_;
   const std::int32_t rank_;
@@ -186,7 +191,7 @@ class Engine {
   const std::uint32_t fork_generation_ = fork_generation();
   const MemoryPlan plan_;
   const Words words_;
-  std::unique_ptr<void, FreeMemory> gathered_memory_;
+  const GatheredMemory gathered_memory_;
   std::unique_ptr<zc_window, Release> window_;
   std::byte* own_memory_ = nullptr;
   std::vector<std::unique_ptr<zc_window, Release>> windows_apart_;  // of parameters
@@ -206,6 +211,7 @@ class Engine {
   std::vector<std::uint32_t> failed_fetches_;  // of each unit
   std::vector<const void*> gradients_;         // by use, of the present pass
   std::vector<std::uint32_t> slot_of_bucket_;  // in the present pass
+  std::vector<std::uint8_t> brought_;          // by stored use: some gradient is in its slot
   bool in_end_ = false;
   std::uint32_t acquiring_ = 0;  // threads inside acquire or export
   std::uint32_t copies_ = 0;     // threads that copy gradients into slots
@@ -225,11 +231,17 @@ class Engine {
 };
 
 // Fills in defaults that depend on nothing but the config, and checks the rest. Throws Error(ARGUMENT).
-zc_zero_config complete_config(const zc_zero_config& config);
+zc_zero_config complete_config(const zc_zero_config& config, const Kind& kind = kWhole);
 
 }  // namespace zerocomm::engine
 
-// The handle of the C interface.
+// The handles of the C interface.
 struct zc_zero final : zerocomm::engine::Engine {
+  using Engine::Engine;
+};
+struct zc_reducer final : zerocomm::engine::Engine {
+  using Engine::Engine;
+};
+struct zc_fetcher final : zerocomm::engine::Engine {
   using Engine::Engine;
 };

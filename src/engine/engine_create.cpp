@@ -47,12 +47,6 @@ std::byte* own_part(zc_window* window, std::int32_t rank) {
   return static_cast<std::byte*>(memory);
 }
 
-void* gathered_memory(zc_comm* comm, const MemoryPlan& plan) {
-  void* memory = nullptr;
-  if (plan.ledger.gather_bytes != 0) require_ok(zc_mem_alloc(comm, plan.ledger.gather_bytes, &memory));
-  return memory;
-}
-
 zero::ReducerConfig reducer_config(const zc_zero_config& config, const MemoryPlan& plan) {
   zero::ReducerConfig result;
   result.slots = plan.slots > 0 ? plan.slots : 1;
@@ -73,10 +67,19 @@ zero::FetcherConfig fetcher_config(const shard::Layout& layout, const zc_zero_co
 }
 
 template <class Enumerator>
-void check_choice(Enumerator& value, Enumerator fallback, int most, const char* name) {
+void check_choice(Enumerator& value, Enumerator fallback, int most, const Kind& kind, const char* name) {
   ZC_REQUIRE(static_cast<int>(value) >= 0 && static_cast<int>(value) <= most, ZC_ARGUMENT,
-             "zc_zero_config.%s is %d: not a value of its list", name, static_cast<int>(value));
+             "%s_config.%s is %d: not a value of its list", kind.prefix, name, static_cast<int>(value));
   if (static_cast<int>(value) == 0) value = fallback;
+}
+
+// Who brings the memory of a fetcher's shards.
+enum class Shards : std::uint8_t { library, caller, one_missing };
+Shards who_brings(const shard::Layout& layout, const void* const* shards) {
+  if (shards == nullptr) return Shards::library;
+  for (std::size_t b = 0; b < layout.buffers.size(); ++b)
+    if (shards[b] == nullptr && layout.buffers[b].shard_count != 0) return Shards::one_missing;
+  return Shards::caller;
 }
 
 // What must be equal on all ranks, as numbers with their names.
@@ -84,10 +87,13 @@ struct Agreed {
   const char* name;
   std::uint64_t value;
 };
-constexpr std::size_t kAgreed = 13;
-std::array<Agreed, kAgreed> agreed_values(const shard::Layout& layout, const zc_zero_config& config) {
+constexpr std::size_t kAgreed = 15;
+std::array<Agreed, kAgreed> agreed_values(const Kind& kind, std::uint64_t layout_hash, const zc_zero_config& config,
+                                          Shards shards) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  return {{{"layout hash", layout.hash},
+  return {{{"the object (1 a reducer, 2 a fetcher, 3 an engine)", number(kind.gradients) + 2 * number(kind.parameters)},
+           {"layout hash", layout_hash},
+           {"shards (0 the library's, 1 the caller's, 2 one is NULL)", number(shards)},
            {"budget_bytes", config.budget_bytes},
            {"max_held_bytes", config.max_held_bytes},
            {"gradient_slots", number(config.gradient_slots)},
@@ -104,18 +110,20 @@ std::array<Agreed, kAgreed> agreed_values(const shard::Layout& layout, const zc_
 
 }  // namespace
 
-zc_zero_config complete_config(const zc_zero_config& config) {
+zc_zero_config complete_config(const zc_zero_config& config, const Kind& kind) {
   zc_zero_config result = config;
-  check_choice(result.accumulation, ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST, "accumulation");
-  check_choice(result.absent, ZC_ABSENT_ERROR, ZC_ABSENT_ZERO, "absent");
-  check_choice(result.launch, ZC_LAUNCH_COMPLETE, ZC_LAUNCH_END, "launch");
-  check_choice(result.slices, ZC_SLICES_CLAIMED, ZC_SLICES_STATIC, "slices");
+  check_choice(result.accumulation, ZC_ACCUMULATE_REDUCE_EACH, ZC_ACCUMULATE_FIRST, kind, "accumulation");
+  check_choice(result.absent, ZC_ABSENT_ERROR, ZC_ABSENT_ZERO, kind, "absent");
+  check_choice(result.launch, ZC_LAUNCH_COMPLETE, ZC_LAUNCH_END, kind, "launch");
+  check_choice(result.slices, ZC_SLICES_CLAIMED, ZC_SLICES_STATIC, kind, "slices");
   ZC_REQUIRE(result.gradient_slots >= 0 && result.gradient_slots < 0xffff, ZC_ARGUMENT,
-             "zc_zero_config.gradient_slots is %d", result.gradient_slots);
-  ZC_REQUIRE(result.micro_steps >= 0, ZC_ARGUMENT, "zc_zero_config.micro_steps is %d", result.micro_steps);
-  ZC_REQUIRE(result.prefetch >= ZC_NONE, ZC_ARGUMENT, "zc_zero_config.prefetch is %d", result.prefetch);
+             "%s_config.gradient_slots is %d", kind.prefix, result.gradient_slots);
+  ZC_REQUIRE(result.micro_steps >= 0, ZC_ARGUMENT, "%s_config.micro_steps is %d", kind.prefix, result.micro_steps);
+  ZC_REQUIRE(result.prefetch >= ZC_NONE, ZC_ARGUMENT, "%s_config.prefetch is %d", kind.prefix, result.prefetch);
   ZC_REQUIRE(std::isfinite(result.gradient_divisor) && result.gradient_divisor >= 0, ZC_ARGUMENT,
-             "zc_zero_config.gradient_divisor is %g", result.gradient_divisor);
+             "%s_config.gradient_divisor is %g", kind.prefix, result.gradient_divisor);
+  ZC_REQUIRE((result.gather_allocator.allocate != nullptr) == (result.gather_allocator.deallocate != nullptr),
+             ZC_ARGUMENT, "%s_config.gather_allocator has one of its two functions", kind.prefix);
   if (result.gradient_slots == 0) result.gradient_slots = 2;
   if (result.micro_steps == 0) result.micro_steps = 1;
   if (result.poison == 0) result.poison = static_cast<std::int32_t>(integer_variable("ZC_POISON", 0, 1).value_or(0));
@@ -123,25 +131,29 @@ zc_zero_config complete_config(const zc_zero_config& config) {
   return result;
 }
 
-Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config& config)
+Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config& config, const Kind& kind,
+               void* const* shards)
     : comm_(comm),
-      layout_(layout),
+      kind_(kind),
+      layout_(layout_of(kind, layout)),
       config_(config),
       rank_(rank_of(comm)),
       ranks_(size_of(comm)),
       deadline_ns_(config.deadline_ns != 0 ? config.deadline_ns : deadline_of(comm)),
-      plan_(agreed_plan()),
+      plan_(agreed_plan(layout, shards)),
       words_(layout_),
-      gathered_memory_(gathered_memory(comm, plan_), FreeMemory{comm}),
+      gathered_memory_(comm, plan_.gathered_bytes, gathered_alignment_bytes(layout_), config_.gather_allocator,
+                       control()),
       publication_(layout_.stage),
       reducer_(layout_, reducer_config(config_, plan_)),
       fetcher_(layout_, fetcher_config(layout_, config_, plan_)),
       holds_(layout_.units.size(), 0),
       failed_fetches_(layout_.units.size(), 0),
       gradients_(layout_.uses.size(), nullptr),
-      slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot) {
-  make_windows();
-  fill(gathered_memory_.get(), plan_.ledger.gather_bytes);
+      slot_of_bucket_(layout_.buckets.size(), zero::kNoSlot),
+      brought_(layout_.uses.size(), 0) {
+  make_windows(shards);
+  fill(gathered_memory_.data(), plan_.gathered_bytes);
   for (std::size_t slot = 0; slot < plan_.slot_bytes_at.size() && !plan_.own_slots; ++slot)
     fill(own(plan_.slot_bytes_at[slot]), plan_.ledger.slot_bytes / plan_.slots);
   list_pieces();
@@ -154,7 +166,7 @@ Engine::Engine(zc_comm* comm, const shard::Layout& layout, const zc_zero_config&
 
 Engine::~Engine() = default;
 
-void Engine::make_windows() {
+void Engine::make_windows(void* const* shards) {
   zc_window_config config{};
   config.struct_size = sizeof config;
   config.bytes = plan_.window_bytes;
@@ -164,10 +176,11 @@ void Engine::make_windows() {
   parameters_.assign(layout_.buffers.size(), ParameterHome{window_.get(), own_memory_});
   if (!plan_.parameters_apart) return;
   config.word_count = 0;
-  config.contiguous = 1;  // flat placement: the whole buffer in one run
+  config.contiguous = shards == nullptr;  // flat placement: the whole buffer in one run
   for (std::size_t b = 0; b < layout_.buffers.size(); ++b) {
     config.bytes = layout_.buffers[b].shard_count * zc_dtype_bytes(layout_.buffers[b].dtype);
     if (config.bytes == 0) continue;
+    if (shards != nullptr) config.memory = shards[b];
     windows_apart_.push_back(make_window(comm_, config));
     parameters_[b] = {windows_apart_.back().get(), own_part(windows_apart_.back().get(), rank_)};
   }
@@ -175,15 +188,17 @@ void Engine::make_windows() {
 
 // Before anything that can fail on one rank alone because its arguments are others: such ranks are told of the
 // difference.
-MemoryPlan Engine::agreed_plan() const {
-  check_agreement();
+MemoryPlan Engine::agreed_plan(const shard::Layout& layout, void* const* shards) const {
+  check_agreement(layout.hash, shards);
+  ZC_REQUIRE(who_brings(layout_, shards) != Shards::one_missing, ZC_ARGUMENT,
+             "rank %d: %s_config.shards has NULL for a buffer that is not empty", rank_, kind_.prefix);
   ZC_REQUIRE(layout_.ranks == ranks_, ZC_ARGUMENT, "rank %d: the layout is for %d ranks, the communicator has %d",
              rank_, layout_.ranks, ranks_);
-  return plan_memory(layout_, config_);
+  return plan_memory(layout_, config_, kind_, shards == nullptr);
 }
 
-void Engine::check_agreement() const {
-  const auto mine = agreed_values(layout_, config_);
+void Engine::check_agreement(std::uint64_t layout_hash, const void* const* shards) const {
+  const auto mine = agreed_values(kind_, layout_hash, config_, who_brings(layout_, shards));
   std::array<std::uint64_t, kAgreed> values{};
   for (std::size_t i = 0; i < kAgreed; ++i) values[i] = mine[i].value;
   std::vector<std::uint64_t> all(kAgreed * static_cast<std::size_t>(ranks_));
@@ -192,7 +207,7 @@ void Engine::check_agreement() const {
   for (std::int32_t rank = 1; rank < ranks_; ++rank)
     for (std::size_t i = 0; i < kAgreed; ++i) {
       const std::uint64_t theirs = all[static_cast<std::size_t>(rank) * kAgreed + i];
-      ZC_REQUIRE(theirs == all[i], ZC_MISMATCH, "zc_zero_create: %s is %llu on rank 0 and %llu on rank %d",
+      ZC_REQUIRE(theirs == all[i], ZC_MISMATCH, "%s_create: %s is %llu on rank 0 and %llu on rank %d", kind_.prefix,
                  mine[i].name, static_cast<unsigned long long>(all[i]), static_cast<unsigned long long>(theirs), rank);
     }
 }
@@ -207,10 +222,10 @@ void Engine::list_pieces() {
     piece.count = count;
     piece.buffer = block.buffer;
     piece.state_offset = state_count_;
-    piece.parameter = own_parameter(block, use.block_offset + use_offset);
     piece.gradient = gradient_at(use_index, use_offset);
-    piece.master = has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset)
-                                                             : static_cast<float*>(piece.parameter);
+    if (kind_.parameters) piece.parameter = own_parameter(block, use.block_offset + use_offset);
+    piece.master = kind_.parameters && has_master(layout_.buffers[block.buffer]) ? master_at(use_index, use_offset)
+                                                                                 : static_cast<float*>(piece.parameter);
     pieces_.push_back(piece);
     state_count_ += count;
   };

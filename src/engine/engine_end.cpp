@@ -104,7 +104,7 @@ zc_status Engine::wait_until_reduced() {
   zc_wait_options options{};
   options.struct_size = sizeof options;
   options.deadline_ns = config_.deadline_ns;
-  options.label = "zc_zero_end";
+  options.label = kind_.gradients && !kind_.parameters ? "zc_reducer_end" : "zc_zero_end";
   options.blame = [](void* context, std::int32_t* rank, char* text, std::size_t capacity_bytes) {
     static_cast<const Engine*>(context)->blame_unreduced(rank, text, capacity_bytes);
   };

@@ -131,7 +131,7 @@ zc_status Engine::prefetch(std::size_t unit) {
              layout_.units.size());
   for (const std::size_t need : layout_.units[unit].needs) {
     std::unique_lock lock(mutex_);
-    ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: zc_zero_prefetch outside a pass", rank_);
+    ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: %s_prefetch outside a pass", rank_, kind_.prefix);
     if (plan_.full_parameters) return ZC_OK;
     if (fetcher_.resident(need) || fetcher_.fetching(need)) continue;
     if (!owners_published(publication_.pinned()))
@@ -287,7 +287,7 @@ void Engine::note_memory() {
 }
 
 zc_status Engine::refuse(const Verdict& verdict) const {
-  return fail(verdict.status, "rank %d: %s", rank_, verdict.text.c_str());
+  return fail(verdict.status, "rank %d: %s", rank_, named(kind_, verdict.text).c_str());
 }
 
 }  // namespace zerocomm::engine

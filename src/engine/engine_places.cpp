@@ -53,7 +53,7 @@ float* Engine::master_at(std::size_t use_index, std::size_t use_offset) const {
 
 // The gathered memory of a stored unit: persistent units first, then the arena.
 std::byte* Engine::gathered(std::size_t unit, std::size_t offset_bytes) const {
-  auto* memory = static_cast<std::byte*>(gathered_memory_.get());
+  std::byte* const memory = gathered_memory_.data();
   return layout_.units[unit].persistent ? memory + offset_bytes : memory + plan_.persistent_bytes + offset_bytes;
 }
 

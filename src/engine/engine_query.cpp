@@ -54,6 +54,16 @@ zc_status Engine::state(zc_state state, std::size_t buffer_index, void** shard, 
   return ZC_OK;
 }
 
+zc_status Engine::reduced(std::size_t buffer, float** gradients, std::size_t* count) const {
+  ZC_REQUIRE(buffer < layout_.buffers.size() && gradients != nullptr && count != nullptr, ZC_ARGUMENT,
+             "rank %d: buffer %zu of a layout with %zu, or an output is NULL", rank_, buffer, layout_.buffers.size());
+  ZC_REQUIRE(plan_.gradient_bytes_at[buffer] != kNoIndex, ZC_ARGUMENT,
+             "rank %d: buffer %zu is frozen: it has no gradients", rank_, buffer);
+  *gradients = reinterpret_cast<float*>(own(plan_.gradient_bytes_at[buffer]));
+  *count = layout_.buffers[buffer].shard_count * (plan_.full_gradients ? static_cast<std::size_t>(ranks_) : 1);
+  return ZC_OK;
+}
+
 zc_status Engine::blockers(std::size_t bucket, std::int32_t rank, std::size_t* uses, std::size_t capacity,
                            std::size_t* count) const {
   ZC_REQUIRE(bucket < layout_.buckets.size() && rank >= 0 && rank < ranks_, ZC_ARGUMENT,

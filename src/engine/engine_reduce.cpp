@@ -109,7 +109,10 @@ bool Engine::grant_one() {
     phase = pass_phase_.load();
     ++copies_;
   }
-  if (grant.slot != zero::kNoSlot) copy_in(grant.bucket, grant.slot, plan_.wire_is_f32 && phase == ZC_PHASE_LAST);
+  if (grant.slot != zero::kNoSlot) {
+    copy_in(grant.bucket, grant.slot, plan_.wire_is_f32 && phase == ZC_PHASE_LAST);
+    if (config_.pre_reduce != nullptr) show_pieces(grant.bucket, grant.slot);
+  }
   store_word(rank_, words_.arrived(grant.bucket),
              pack_arrival({shared_passes_.load() + 1, static_cast<std::uint32_t>(passes_in_step_.load()),
                            static_cast<std::uint32_t>(phase), grant.slot}));
@@ -122,9 +125,32 @@ bool Engine::grant_one() {
 void Engine::copy_in(std::size_t bucket_index, std::uint32_t slot, bool accumulate) {
   const shard::Bucket& bucket = layout_.buckets[bucket_index];
   const zc_dtype wire = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
-  for (const std::size_t use : bucket.uses)
+  for (const std::size_t use : bucket.uses) {
     add_parts(use, own(plan_.slot_bytes_at[slot] + layout_.uses[use].bucket_offset * zc_dtype_bytes(wire)), wire,
               accumulate);
+    const std::vector<std::size_t>& parts = layout_.uses[use].parts;
+    const bool brings =
+        std::any_of(parts.begin(), parts.end(), [this](auto part) { return gradients_[part] != nullptr; });
+    brought_[use] = brings || (accumulate && brought_[use] != 0);
+  }
+}
+
+// Before the arrival is announced: nobody else reads the slot yet.
+void Engine::show_pieces(std::size_t bucket_index, std::uint32_t slot) const {
+  const shard::Bucket& bucket = layout_.buckets[bucket_index];
+  for (const std::size_t index : bucket.uses) {
+    if (brought_[index] == 0) continue;
+    const shard::Use& use = layout_.uses[index];
+    zc_gradient_piece piece{};
+    piece.struct_size = sizeof piece;
+    piece.use = index;
+    piece.tensor = use.tensor;
+    piece.tensor_offset = use.in_tensor.offset;
+    piece.count = use.in_tensor.count;
+    piece.dtype = wire_dtype(plan_, layout_.buffers[bucket.buffer]);
+    piece.data = own(plan_.slot_bytes_at[slot] + use.bucket_offset * zc_dtype_bytes(piece.dtype));
+    config_.pre_reduce(config_.pre_reduce_context, &piece);
+  }
 }
 
 // The sum of a use's parts (itself and its ties), in list order; absent ones are zeros.

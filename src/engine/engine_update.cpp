@@ -85,8 +85,8 @@ zc_status Engine::carry_out(const zero::Action& action) {
       return ZC_OK;
     case Step::wait_all_done:
       return wait_for_words(
-          Words::done(), action.value + 1, "zc_zero_update_begin", [](std::uint64_t word) { return word; },
-          "is done with generations below");
+          Words::done(), action.value + 1, kind_.gradients ? "zc_zero_update_begin" : "zc_fetcher_update_begin",
+          [](std::uint64_t word) { return word; }, "is done with generations below");
     case Step::set_published:
       store_word(rank_, Words::published(),
                  zero::pack(zero::after_publish(zero::unpack(load_word(rank_, Words::published())), action.changed)));

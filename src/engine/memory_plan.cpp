@@ -33,14 +33,16 @@ std::size_t needed_bytes(const shard::Layout& layout, const shard::Unit& unit) {
   return bytes;
 }
 
-void plan_states(const shard::Layout& layout, MemoryPlan& plan, Places& places) {
+void plan_states(const shard::Layout& layout, const Kind& kind, bool own_shards, MemoryPlan& plan, Places& places) {
   const auto ranks = static_cast<std::size_t>(layout.ranks);
   for (const shard::Buffer& buffer : layout.buffers) {
     const std::size_t full_count = checked_mul(ranks, buffer.shard_count);
     const std::size_t parameter_bytes =
-        checked_mul(plan.full_parameters ? full_count : buffer.shard_count, zc_dtype_bytes(buffer.dtype));
+        !kind.parameters
+            ? 0
+            : checked_mul(plan.full_parameters ? full_count : buffer.shard_count, zc_dtype_bytes(buffer.dtype));
     plan.parameter_bytes_at.push_back(plan.parameters_apart ? 0 : places.take(parameter_bytes));
-    plan.ledger.parameter_bytes += parameter_bytes;
+    (own_shards ? plan.ledger.parameter_bytes : plan.caller_parameter_bytes) += parameter_bytes;
 
     const bool own_gradients = buffer.trainable && !(plan.reduce_in_place && wire_dtype(plan, buffer) == ZC_DTYPE_F32);
     const std::size_t gradient_bytes =
@@ -48,7 +50,7 @@ void plan_states(const shard::Layout& layout, MemoryPlan& plan, Places& places) 
     plan.gradient_bytes_at.push_back(own_gradients ? places.take(gradient_bytes) : kNoIndex);
     if (own_gradients) plan.ledger.gradient_bytes += gradient_bytes;
 
-    const bool master = has_master(buffer);
+    const bool master = kind.parameters && has_master(buffer);
     const std::size_t master_bytes =
         checked_mul(layout.stage == ZC_STAGE_0 ? full_count : buffer.shard_count, sizeof(float));
     plan.master_bytes_at.push_back(master ? places.take(master_bytes) : kNoIndex);
@@ -100,7 +102,9 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
              "max_held_bytes is %zu, and one unit needs %zu", plan.max_held_bytes, most_needed_bytes);
   plan.arena_bytes =
       plan.full_parameters ? 0 : std::min(plan.budget_bytes - fixed_bytes, std::max(all_bytes, plan.max_held_bytes));
-  plan.ledger.gather_bytes = plan.persistent_bytes + plan.arena_bytes;
+  plan.gathered_bytes = plan.persistent_bytes + plan.arena_bytes;
+  const bool caller = config.gather_allocator.allocate != nullptr;
+  (caller ? plan.ledger.caller_gather_bytes : plan.ledger.gather_bytes) = plan.gathered_bytes;
 }
 
 }  // namespace
@@ -115,20 +119,20 @@ zc_dtype wire_dtype(const MemoryPlan& plan, const shard::Buffer& buffer) {
 
 bool has_master(const shard::Buffer& buffer) { return buffer.trainable && buffer.dtype != ZC_DTYPE_F32; }
 
-MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config) {
+MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config, const Kind& kind, bool own_shards) {
   for (const shard::Buffer& buffer : layout.buffers)
     ZC_REQUIRE(!buffer.trainable || buffer.shard_gradient_dtype == ZC_DTYPE_F32, ZC_UNSUPPORTED,
                "shard gradients of dtype %s: engines reduce into f32", zc_dtype_name(buffer.shard_gradient_dtype));
   MemoryPlan plan;
   const bool add_first = config.accumulation == ZC_ACCUMULATE_FIRST && config.micro_steps > 1;
   plan.full_parameters = layout.stage != ZC_STAGE_3;
-  plan.parameters_apart = layout.placement == ZC_PLACEMENT_FLAT && !plan.full_parameters;
+  plan.parameters_apart = !own_shards || (layout.placement == ZC_PLACEMENT_FLAT && !plan.full_parameters);
   plan.full_gradients = layout.stage == ZC_STAGE_0;
   plan.own_slots = layout.stage == ZC_STAGE_1 || add_first;
   plan.wire_is_f32 = add_first;
   plan.reduce_in_place = layout.stage == ZC_STAGE_1 && (add_first || config.micro_steps == 1);
   Places places(layout.alignment_bytes);
-  plan_states(layout, plan, places);
+  plan_states(layout, kind, own_shards, plan, places);
   plan_slots(layout, config.gradient_slots, plan, places);
   plan.window_bytes = places.end();
   plan_budget(layout, config, plan);

@@ -3,6 +3,7 @@
 // All ranks have the same plan, so an offset of one rank is the offset of every rank.
 #pragma once
 
+#include "engine/kind.hpp"
 #include "shard/layout.hpp"
 
 #include <zerocomm/zero.h>
@@ -17,10 +18,11 @@ struct MemoryPlan {
   // How gradients travel.
   bool own_slots = false;    // every bucket has its own full-size slot (stage 1, or passes are added up locally first)
   bool wire_is_f32 = false;  // local accumulators are f32 and are what is sent
-  bool reduce_in_place = false;   // the reduced gradient lies in the owner's slot
-  bool full_gradients = false;    // stage 0: every rank has all reduced gradients
-  bool full_parameters = false;   // stages 0 to 2: every rank has all parameters
-  bool parameters_apart = false;  // flat placement, stage 3: every buffer's parameter shards are a window of their own
+  bool reduce_in_place = false;  // the reduced gradient lies in the owner's slot
+  bool full_gradients = false;   // stage 0: every rank has all reduced gradients
+  bool full_parameters = false;  // stages 0 to 2: every rank has all parameters
+  bool parameters_apart =
+      false;  // flat placement, stage 3, or the caller's: every buffer's shards are a window of their own
   std::uint32_t slots = 0;
 
   // Offsets in every rank's window part.
@@ -33,14 +35,17 @@ struct MemoryPlan {
   // Memory of gathered units, private to the rank: persistent units first, then the arena.
   std::size_t persistent_bytes = 0;
   std::size_t arena_bytes = 0;
+  std::size_t gathered_bytes = 0;  // both
   std::size_t max_held_bytes = 0;
   std::size_t budget_bytes = 0;  // in force
 
-  zc_zero_ledger ledger{};  // without control_bytes
+  zc_zero_ledger ledger{};                 // without control_bytes
+  std::size_t caller_parameter_bytes = 0;  // shards in the caller's memory
 };
 
 // Throws Error: BUDGET with the least that would do; UNSUPPORTED for shard gradients that are not f32.
-MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config);
+// `layout` is layout_of the kind. own_shards: false where the caller brings the memory of the parameter shards.
+MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config, const Kind& kind, bool own_shards);
 
 // Start of every gathered unit: any element is aligned there, also when the layout asks for less.
 std::size_t gathered_alignment_bytes(const shard::Layout& layout);
