@@ -52,9 +52,7 @@ typedef struct zc_fetcher_config {
   void *const *shards; /**< by buffer: this rank's shard, zc_buffer_info.shard_count elements (NULL where that is 0), in
                                memory that zc_window_create takes, until every rank has destroyed its fetcher; default: the
                                library allocates them, zeroed */
-  zc_allocator
-      gather_allocator; /**< where gathered units lie, in one piece; default: memory of the library. Not 4096-aligned
-                                      then, but as the layout asks, and at least to 8 bytes */
+  zc_allocator gather_allocator; /**< where gathered units lie, all in one piece; default: memory of the library */
 } zc_fetcher_config;
 
 /**
@@ -133,8 +131,7 @@ typedef struct zc_fetcher_ledger {
   size_t control_bytes;   /**< words of the fetcher's window */
   size_t total_bytes;
   size_t caller_parameter_bytes; /**< shards in memory of the caller: in no other figure */
-  size_t
-      caller_gather_bytes; /**< gathered units in memory of gather_allocator: inside the budget, in no other figure */
+  size_t caller_gather_bytes;    /**< gathered units in memory of the caller: in the budget, in no other figure */
 } zc_fetcher_ledger;
 ZC_API zc_status zc_fetcher_get_ledger(const zc_fetcher *fetcher, zc_fetcher_ledger *ledger);
 

@@ -102,7 +102,8 @@ typedef struct zc_gradient_piece {
 typedef void (*zc_pre_reduce_fn)(void *context, const zc_gradient_piece *piece);
 
 /** Options of an engine. Zero in a member means its default. Equal on all ranks but for deadline_ns, pre_reduce and
- *  gather_allocator, or creation is MISMATCH. Members about gathered units have no effect in stages 0 to 2, where nothing is gathered. */
+ *  gather_allocator, or creation is MISMATCH. Members about gathered units have no effect in stages 0 to 2, where nothing
+ *  is gathered. */
 typedef struct zc_zero_config {
   size_t struct_size;
   size_t budget_bytes;   /**< gathered units, prefetch, gradient slots; default: what keeps every unit gathered.
@@ -124,9 +125,7 @@ typedef struct zc_zero_config {
   int64_t deadline_ns;         /**< default: the communicator's */
   zc_pre_reduce_fn pre_reduce; /**< default: none */
   void *pre_reduce_context;
-  zc_allocator
-      gather_allocator; /**< where gathered units lie, in one piece; default: memory of the library. Not 4096-aligned
-                                      then, but as the layout asks, and at least to 8 bytes */
+  zc_allocator gather_allocator; /**< where gathered units lie, all in one piece; default: memory of the library */
 } zc_zero_config;
 
 /**
@@ -323,8 +322,7 @@ typedef struct zc_zero_ledger {
   size_t gather_bytes;  /**< gathered units: inside the budget */
   size_t control_bytes; /**< words of the engine's window */
   size_t total_bytes;
-  size_t
-      caller_gather_bytes; /**< gathered units in memory of gather_allocator: inside the budget, in no other figure */
+  size_t caller_gather_bytes; /**< gathered units in memory of the caller: in the budget, in no other figure */
 } zc_zero_ledger;
 ZC_API zc_status zc_zero_get_ledger(const zc_zero *zero, zc_zero_ledger *ledger);
 
