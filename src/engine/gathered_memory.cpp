@@ -9,7 +9,7 @@ namespace zerocomm::engine {
 
 GatheredMemory::GatheredMemory(zc_comm* comm, std::size_t bytes, std::size_t alignment_bytes,
                                const zc_allocator& allocator, const zc_coll_options& control)
-    : comm_(comm), bytes_(bytes), allocator_(allocator) {
+    : GatheredMemory(comm, bytes, allocator) {  // from here on the destructor runs
   if (bytes_ == 0) return;
   std::int32_t rank = 0, ranks = 0;
   if (zc_comm_rank(comm, &rank) != ZC_OK || zc_comm_size(comm, &ranks) != ZC_OK)
@@ -26,9 +26,7 @@ GatheredMemory::GatheredMemory(zc_comm* comm, std::size_t bytes, std::size_t ali
               ? text
               : format("rank %d: rank %zu could not have %zu bytes for gathered units", rank, r, bytes_);
   }
-  if (first == ZC_OK) return;
-  free();  // the destructor of what was never made does not run
-  throw Error(first, why);
+  if (first != ZC_OK) throw Error(first, why);
 }
 
 zc_status GatheredMemory::allocate(std::size_t alignment_bytes) {
@@ -41,13 +39,12 @@ zc_status GatheredMemory::allocate(std::size_t alignment_bytes) {
   return ZC_OK;
 }
 
-void GatheredMemory::free() noexcept {
+GatheredMemory::~GatheredMemory() {
   if (memory_ == nullptr) return;
   if (allocator_.allocate == nullptr)
     zc_mem_free(comm_, memory_);
   else
     allocator_.deallocate(allocator_.context, memory_, bytes_);
-  memory_ = nullptr;
 }
 
 }  // namespace zerocomm::engine

@@ -15,15 +15,16 @@ class GatheredMemory {
   // rank's status and the bytes.
   GatheredMemory(zc_comm* comm, std::size_t bytes, std::size_t alignment_bytes, const zc_allocator& allocator,
                  const zc_coll_options& control);
-  ~GatheredMemory() { free(); }
+  ~GatheredMemory();
   GatheredMemory(const GatheredMemory&) = delete;
   GatheredMemory& operator=(const GatheredMemory&) = delete;
 
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
+  GatheredMemory(zc_comm* comm, std::size_t bytes, const zc_allocator& allocator) noexcept
+      : comm_(comm), bytes_(bytes), allocator_(allocator) {}
   zc_status allocate(std::size_t alignment_bytes);
-  void free() noexcept;
 
   zc_comm* comm_;
   std::size_t bytes_;
