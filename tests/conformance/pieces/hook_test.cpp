@@ -196,6 +196,9 @@ TEST(PreReduce, is_called_under_no_lock_of_the_library) {
     const Gradients* gradients = nullptr;
     std::atomic<int> calls{0};
     std::atomic<bool> blocked{false};
+    std::thread other;
+    std::promise<void> done;
+    zc_status status = ZC_INTERNAL;
   };
   const Model model({tensor("a", "u0", 33), tensor("b", "u1", 70)}, shape(2, ZC_STAGE_2, 1));
   run_ranks(2, [&](zc_comm* comm, std::int32_t) {
@@ -205,12 +208,12 @@ TEST(PreReduce, is_called_under_no_lock_of_the_library) {
     config.pre_reduce = [](void* context, const zc_gradient_piece*) {
       auto& at = *static_cast<Outside*>(context);
       if (at.calls.fetch_add(1) != 0) return;
-      std::future<void> other = std::async(std::launch::async, [&at] {
+      at.other = std::thread([&at] {
         at.reducer->stats();
-        RANK_OK(zc_reducer_grad_ready(*at.reducer, 0, at.gradients->of(0), nullptr));
+        at.status = zc_reducer_grad_ready(*at.reducer, 0, at.gradients->of(0), nullptr);
+        at.done.set_value();
       });
-      if (other.wait_for(std::chrono::seconds(20)) != std::future_status::ready) at.blocked = true;
-      other.get();
+      at.blocked = at.done.get_future().wait_for(std::chrono::seconds(20)) != std::future_status::ready;
     };
     const TestReducer reducer(comm, model, config);
     const Gradients gradients(model, [](std::size_t, std::size_t) { return 1.0F; });
@@ -218,6 +221,8 @@ TEST(PreReduce, is_called_under_no_lock_of_the_library) {
     outside.gradients = &gradients;
     RANK_OK(zc_reducer_begin(reducer, ZC_PHASE_ONLY));
     RANK_OK(zc_reducer_grad_ready(reducer, 1, gradients.of(1), nullptr));
+    outside.other.join();
+    RANK_OK(outside.status);
     RANK_OK(zc_reducer_end(reducer));
     RANK_CHECK(!outside.blocked && outside.calls == 2, "%d calls", outside.calls.load());
     reducer.check_gradients([](std::size_t, std::size_t) { return 1.0F; });
