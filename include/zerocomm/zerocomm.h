@@ -14,6 +14,7 @@
 #include <zerocomm/norm.h>
 #include <zerocomm/reducer.h>
 #include <zerocomm/request.h>
+#include <zerocomm/schedule.h>
 #include <zerocomm/status.h>
 #include <zerocomm/types.h>
 #include <zerocomm/version.h>

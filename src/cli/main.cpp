@@ -109,6 +109,54 @@ std::function<int()> add_info(CLI::App& app, InfoOptions& options) {
   };
 }
 
+// One of show, verify and cost: a row of the catalogue with its key, or a file.
+void add_schedule_part(CLI::App& parent, ScheduleOptions& options, ScheduleCommand part, const char* name,
+                       const char* what) {
+  CLI::App* command = parent.add_subcommand(name, what);
+  command->add_option("COLLECTIVE", options.collective, "A collective of the catalogue")->type_name("COLLECTIVE");
+  command->add_option("ALGORITHM", options.algorithm, "One of its algorithms (default direct)")->type_name("ALGORITHM");
+  command->add_option("-n,--ranks", options.ranks, "Number of ranks")->type_name("RANKS");
+  command->add_option("--root", options.root, "Root of a rooted collective (default 0)")->type_name("RANK");
+  command->add_option("--chunks", options.chunks, "Chunks of the whole vector (default: the fewest)")
+      ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX))
+      ->type_name("COUNT");
+  command->add_option("--lanes", options.lanes, "Lanes of each rank (default 1)")
+      ->check(CLI::Range(1, 255))
+      ->type_name("COUNT");
+  command->add_option("--file", options.file, "Read the schedule from this text instead")->type_name("FILE");
+  command->add_option("--output", options.output, "Write to this file")->type_name("FILE");
+  if (part != ScheduleCommand::show) command->add_flag("--json", options.json, "Write JSON");
+  if (part == ScheduleCommand::cost) {
+    CLI::Option* csv = command->add_flag("--csv", options.csv, "Write CSV");
+    csv->excludes("--json");
+    command->add_option("--count", options.count, "Elements of the whole vector (default: one for each chunk)")
+        ->check(CLI::Range(std::size_t{1}, SIZE_MAX))
+        ->type_name("COUNT");
+  }
+  command->callback([&options, part] { options.command = part; });
+}
+
+std::function<int()> add_schedule(CLI::App& app, ScheduleOptions& options) {
+  CLI::App* command = app.add_subcommand("schedule", "Collective schedules: list, show, prove and count them");
+  command->require_subcommand(1);
+  CLI::App* list = command->add_subcommand("list", "The catalogue of algorithms");
+  list->add_flag("--json", options.json, "Write JSON");
+  list->add_option("--output", options.output, "Write to this file")->type_name("FILE");
+  list->callback([&options] { options.command = ScheduleCommand::list; });
+  add_schedule_part(*command, options, ScheduleCommand::show, "show", "What every rank does, as text");
+  add_schedule_part(*command, options, ScheduleCommand::verify, "verify", "Prove a schedule, or say where it is wrong");
+  add_schedule_part(*command, options, ScheduleCommand::cost, "cost", "Messages, data and critical path");
+  return [&options] {
+    const bool from_file = !options.file.empty();
+    if (options.command != ScheduleCommand::list && from_file == !options.collective.empty())
+      throw Failure(from_file ? "--file and a collective: only one of them" : "a collective or --file is needed",
+                    Exit::usage);
+    if (!options.collective.empty() && options.ranks < 1)
+      throw Failure("-n " + std::to_string(options.ranks) + ": at least 1 rank is needed", Exit::usage);
+    return run_schedule(options);
+  };
+}
+
 Prefix prefix_of(const std::string& word) {
   if (word == "auto") return Prefix::automatic;
   if (word == "always") return Prefix::always;
@@ -158,10 +206,12 @@ int run(int argc, char** argv) {
   EstimateOptions estimate;
   RunOptions ranks;
   InfoOptions info;
+  ScheduleOptions schedule;
   const std::pair<const char*, std::function<int()>> commands[] = {{"layout", add_layout(app, layout)},
                                                                    {"estimate", add_estimate(app, estimate)},
                                                                    {"run", add_run(app, ranks)},
-                                                                   {"info", add_info(app, info)}};
+                                                                   {"info", add_info(app, info)},
+                                                                   {"schedule", add_schedule(app, schedule)}};
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "run") ranks.program = take_program(*app.get_subcommand("run"), words);
   try {

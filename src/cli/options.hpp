@@ -54,9 +54,26 @@ struct InfoOptions {
   std::string output;
 };
 
+enum class ScheduleCommand : std::uint8_t { list, show, verify, cost };
+
+struct ScheduleOptions {
+  ScheduleCommand command = ScheduleCommand::list;
+  std::string collective, algorithm;  // of the catalogue, or ...
+  std::string file;                   // ... text
+  std::int32_t ranks = 0;
+  std::int32_t root = 0;
+  std::int32_t lanes = 0;    // 0: 1
+  std::uint32_t chunks = 0;  // 0: the fewest
+  std::size_t count = 0;     // 0: costs in chunks
+  bool json = false;
+  bool csv = false;
+  std::string output;
+};
+
 void run_layout(const LayoutOptions& options);
 void run_estimate(const EstimateOptions& options);
 void run_info(const InfoOptions& options);
-int run_ranks(const RunOptions& options);  // the exit status
+int run_schedule(const ScheduleOptions& options);  // the exit status: a schedule that is not proved is a failure
+int run_ranks(const RunOptions& options);          // the exit status
 
 }  // namespace zerocomm::cli

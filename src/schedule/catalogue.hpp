@@ -11,7 +11,7 @@ namespace zerocomm::schedule {
 
 struct Algorithm {
   Collective collective;
-  std::string_view name;
+  std::string_view name;  // of a literal
   bool canonical;  // every result is ((x0 + x1) + x2) + ..., rounded once (or nothing is added); the verifier confirms
                    // it
   bool one_lane;   // several blocks travel as one message, which only one lane has side by side

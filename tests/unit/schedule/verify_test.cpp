@@ -52,7 +52,8 @@ TEST(Verifier, a_sound_schedule_is_accepted) {
   EXPECT_TRUE(verdict.ok()) << verdict.text();
   EXPECT_TRUE(verdict.canonical);
   EXPECT_EQ(verdict.text(), "ok, canonical");
-  for (const Finding finding : verdict.findings) EXPECT_EQ(finding, Finding::holds);
+  for (std::size_t i = 0; i + 1 < kProperties; ++i) EXPECT_EQ(verdict.findings[i], Finding::holds) << i;
+  EXPECT_EQ(verdict.of(Property::cost), Finding::unknown);  // no row of the catalogue is called "hand"
 }
 
 TEST(Verifier, shape_is_checked_before_anything_is_run) {
@@ -349,6 +350,74 @@ TEST(Verifier, V6_finds_scratch_that_is_read_before_it_is_written) {
 TEST(Verifier, V6_finds_an_input_that_is_overwritten_in_place) {
   expect_broken(changed("recv from=0 output[1] hold", "recv from=0 output[1]"), Property::stale_reads,
                 "`reduce input[1] -> output[1]` reads input[1]; in place that was overwritten by rank 1 lane 0 step 1");
+}
+
+// Rank 2's contribution is encoded twice.
+std::string two_hops(const std::string& loss) {
+  return "schedule reduce hand ranks=3 root=0 chunks=1 lanes=1 scratch=1" + loss + R"(
+rank 0
+lane 0
+  copy input[0] -> output[0] hold
+  recv_reduce from=1 output[0] codec=1
+rank 1
+lane 0
+  copy input[0] -> scratch[0] hold
+  recv_reduce from=2 scratch[0] codec=1
+  send to=0 scratch[0] codec=1
+rank 2
+lane 0
+  send to=1 input[0] codec=1
+)";
+}
+TEST(Verifier, V7_finds_more_lossy_encodings_than_declared) {
+  expect_broken(two_hops(" loss=1"), Property::loss,
+                "output[0] of rank 0 holds something that was encoded 2 times, not at most loss=1");
+  expect_broken(two_hops(""), Property::loss, "not at most loss=0");
+}
+TEST(Verifier, V7_grants_what_is_declared) {
+  const Verdict verdict = verify(from_text(two_hops(" loss=2")));
+  EXPECT_TRUE(verdict.ok()) << verdict.text();
+  EXPECT_FALSE(verdict.canonical);
+}
+TEST(Verifier, V4_finds_a_copy_that_was_encoded_beside_one_that_was_not) {
+  expect_broken(R"(schedule broadcast hand ranks=2 root=0 chunks=1 lanes=1 scratch=0 loss=1
+rank 0
+lane 0
+  copy input[0] -> output[0]
+  send to=1 output[0] codec=7
+rank 1
+lane 0
+  recv from=0 output[0] codec=7
+)",
+                Property::agreement, "output[0] is x0[0] on rank 0, but codec7(x0[0]) on rank 1");
+}
+
+TEST(Verifier, V8_finds_a_message_more_than_the_closed_form_has) {
+  Schedule schedule = build(make_key(Collective::reduce_scatter, "direct", 3));
+  schedule.ranks[0].lanes[0].steps.push_back(from_text("schedule barrier x ranks=1 root=0 chunks=0 lanes=1 scratch=0\n"
+                                                       "rank 0\nlane 0\n  send to=1 none\n")
+                                                 .ranks[0]
+                                                 .lanes[0]
+                                                 .steps[0]);
+  schedule.ranks[1].lanes[0].steps.push_back(from_text("schedule barrier x ranks=1 root=0 chunks=0 lanes=1 scratch=0\n"
+                                                       "rank 0\nlane 0\n  recv from=0 none\n")
+                                                 .ranks[0]
+                                                 .lanes[0]
+                                                 .steps[0]);
+  expect_broken(to_text(schedule), Property::cost,
+                "rank 0 sends 3 messages with 2 chunks and receives 2 with 2, but the closed form sends 2 messages");
+  schedule.key.algorithm = "hand";  // a schedule of its own promises no cost
+  EXPECT_TRUE(verify(schedule).ok());
+}
+TEST(Verifier, V8_finds_a_path_that_is_longer_than_the_closed_form) {
+  Schedule schedule = build(make_key(Collective::barrier, "direct", 3));
+  for (RankSchedule& rank : schedule.ranks) std::swap(rank.lanes[0].steps[1], rank.lanes[0].steps[2]);
+  expect_broken(to_text(schedule), Property::cost, "the critical path is 2a, not 1a");
+}
+
+TEST(Verifier, refuses_more_chunks_than_it_can_hold) {
+  EXPECT_THROW(verify(build({Collective::broadcast, "direct", 2, 0, 4000000000u, 1})), Error);
+  EXPECT_THROW(cost_of(build({Collective::broadcast, "direct", 2, 0, 4000000u, 1}), Partition::unit(4000000)), Error);
 }
 
 TEST(Verifier, refuses_more_lanes_than_it_can_hold) {
