@@ -92,7 +92,7 @@ std::string key_json(const char* format, const zc_schedule_info& info) {
       info.lanes, info.scratch_chunks, info.loss);
 }
 std::string key_plain(const zc_schedule_info& info) {
-  return fmt::format("{} {}, {} ranks, root {}, {} chunks, {} lanes, {} chunks of scratch, {} steps\n",
+  return fmt::format("{} {}: ranks {}, root {}, chunks {}, lanes {}, scratch {}, steps {}\n",
                      zc_collective_name(info.collective), info.algorithm, info.ranks, info.root, info.chunks,
                      info.lanes, info.scratch_chunks, info.step_count);
 }

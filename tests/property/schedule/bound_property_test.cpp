@@ -18,8 +18,8 @@ class Readers {
   Readers(const Schedule& schedule, std::uint64_t seed, bool in_place)
       : schedule_(schedule), key_(schedule.key), in_place_(in_place), random_(seed) {
     for (std::uint32_t r = 0; r < key_.ranks; ++r) {
-      ranks_.push_back({bind_lane(schedule, r)});
-      Rank& rank = ranks_.back();
+      Rank& rank = ranks_.emplace_back();
+      rank.lane = bind_lane(schedule, r);
       for (auto* buffer : {&rank.input, &rank.output}) buffer->assign(key_.chunks, random_());
       rank.scratch.assign(schedule.scratch_chunks, random_());
       for (std::uint32_t c = 0; c < key_.chunks; ++c)

@@ -154,9 +154,18 @@ TEST_P(Mutations, verifier_and_replay_agree) {
   EXPECT_GT(accepted, 10u);
   EXPECT_GT(unmatched, 20u);
   EXPECT_GT(found(Property::cost), 0u);
-  std::printf("ZZ %s %s accepted %zu term %zu res %zu race %zu stale %zu cost %zu\n", collective_name(row.collective),
-              row.name.data(), accepted, found(Property::termination), found(Property::result), found(Property::races),
-              found(Property::stale_reads), found(Property::cost));
+  // In a tree or a star nothing goes round, and barriers have nothing to race about.
+  const bool moves = row.collective != Collective::barrier;
+  if (!has_root(row.collective) && row.collective != Collective::reduce_scatter) {
+    EXPECT_GT(found(Property::termination), 5u);
+  }
+  if (moves) {
+    EXPECT_GT(found(Property::result), 20u);
+    EXPECT_GT(found(Property::stale_reads), 20u);
+  }
+  if (moves && !row.one_lane) {
+    EXPECT_GT(found(Property::races), 5u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Mutations, testing::ValuesIn(algorithms().begin(), algorithms().end()),
