@@ -47,9 +47,10 @@ std::string wrong_key(const Key& key) {
   if (key.collective == Collective::barrier)
     return key.chunks == 0 ? "" : format("a barrier moves no chunks, not %u", key.chunks);
   const std::uint64_t blocks = block_count(key.collective, key.ranks);
-  if (blocks <= UINT32_MAX && key.chunks > 0 && key.chunks % (blocks * key.lanes) == 0) return {};
+  const unsigned long long unit = blocks * key.lanes;
+  if (blocks <= UINT32_MAX && key.chunks > 0 && key.chunks % unit == 0) return {};
   return format("%s over %u ranks in %u lanes: %u chunks is not a multiple of %llu", name, key.ranks, key.lanes,
-                key.chunks, static_cast<unsigned long long>(blocks * key.lanes));
+                key.chunks, unit);
 }
 
 }  // namespace

@@ -210,6 +210,49 @@ TEST(Oracle, a_barrier_moves_nothing) {
   EXPECT_EQ(run_oracle(build(make_key(Collective::barrier, "direct", 4)), Partition::unit(0), {}, none), none);
 }
 
+// Element 10 r + i is what rank r brings in place i.
+std::vector<Bytes> numbered(std::uint32_t ranks, std::size_t count, std::uint32_t only = UINT32_MAX) {
+  std::vector<Bytes> inputs(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    std::vector<std::int32_t> values;
+    for (std::size_t i = 0; i < count && (only == UINT32_MAX || r == only); ++i)
+      values.push_back(static_cast<std::int32_t>(10 * r + i));
+    inputs[r] = bytes_of(values);
+  }
+  return inputs;
+}
+using Ints = std::vector<std::int32_t>;
+
+TEST(Oracle, all_to_all_gives_every_rank_its_column) {
+  const auto outputs = run_oracle(build(make_key(Collective::all_to_all, "direct", 3)), Partition::even(18, 9),
+                                  {ZC_DTYPE_I32}, numbered(3, 6));
+  EXPECT_EQ(values_of<std::int32_t>(outputs[0]), (Ints{0, 1, 10, 11, 20, 21}));
+  EXPECT_EQ(values_of<std::int32_t>(outputs[2]), (Ints{4, 5, 14, 15, 24, 25}));
+}
+
+TEST(Oracle, rooted_collectives_leave_nothing_with_the_others) {
+  for (const char* algorithm : {"direct", "binomial"}) {
+    const auto sum = run_oracle(build(make_key(Collective::reduce, algorithm, 4, 2)), Partition::even(3, 1),
+                                {ZC_DTYPE_I32}, numbered(4, 3));
+    EXPECT_EQ(values_of<std::int32_t>(sum[2]), (Ints{60, 64, 68}));
+    EXPECT_TRUE(sum[0].empty());
+    const auto gathered = run_oracle(build(make_key(Collective::gather_to_root, algorithm, 4, 1)),
+                                     Partition::even(8, 4), {ZC_DTYPE_I32}, numbered(4, 2));
+    EXPECT_EQ(values_of<std::int32_t>(gathered[1]), (Ints{0, 1, 10, 11, 20, 21, 30, 31}));
+    EXPECT_TRUE(gathered[3].empty());
+    const auto scattered = run_oracle(build(make_key(Collective::scatter_from_root, algorithm, 4, 3)),
+                                      Partition::even(8, 4), {ZC_DTYPE_I32}, numbered(4, 8, 3));
+    for (std::int32_t r = 0; r < 4; ++r)
+      EXPECT_EQ(values_of<std::int32_t>(scattered[static_cast<std::size_t>(r)]), (Ints{30 + 2 * r, 31 + 2 * r}));
+  }
+}
+
+TEST(Oracle, values_behind_a_codec_are_refused) {
+  Schedule schedule = build(make_key(Collective::broadcast, "direct", 2));
+  schedule.ranks[0].lanes[0].steps[1].codec = schedule.ranks[1].lanes[0].steps[0].codec = 1;
+  EXPECT_THROW(run_oracle(schedule, Partition::even(1, 1), {ZC_DTYPE_I32}, numbered(2, 1, 0)), Error);
+}
+
 void expect_refused(zc_status status, const Elements& elements, std::size_t bytes,
                     Collective collective = Collective::all_reduce) {
   try {
