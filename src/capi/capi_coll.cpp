@@ -1,5 +1,6 @@
 // coll.h: the collectives. Arguments that belong to all of them are read here; the rest is in src/comm/native.cpp.
 #include "capi/guard.hpp"
+#include "capi/handles_schedule.hpp"
 #include "comm/native.hpp"
 
 #include <cmath>
@@ -34,6 +35,7 @@ comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, 
   ZC_REQUIRE(mine.reproducible >= ZC_SWITCH_DEFAULT && mine.reproducible <= ZC_OFF, ZC_ARGUMENT,
              "rank %d: reproducible %d is neither ZC_ON nor ZC_OFF", comm->rank(), static_cast<int>(mine.reproducible));
   result.schedule.algorithm = mine.algorithm;
+  if (mine.schedule != nullptr) result.schedule.schedule = &mine.schedule->value;
   result.schedule.reproducible =
       mine.reproducible == ZC_SWITCH_DEFAULT ? comm->settings().reproducible : mine.reproducible == ZC_ON;
   ZC_REQUIRE(kind != Kind::plain || mine.output_dtype == ZC_DTYPE_NONE, ZC_ARGUMENT,

@@ -10,15 +10,21 @@
 
 namespace zerocomm::comm {
 
-// The programs of one rank's communicator. Threads: any.
+// A schedule of one rank's lane, and whether its bits are those of all canonical schedules.
+struct KeptProgram {
+  std::shared_ptr<const schedule::Program> program;  // empty: none is kept
+  bool canonical = false;
+};
+
+// The programs of one rank's communicator, by what they were made from. Threads: any.
 class ProgramCache {
  public:
-  std::shared_ptr<const schedule::Program> find(const std::string& key) const;
-  std::shared_ptr<const schedule::Program> keep(const std::string& key, schedule::Program program);
+  KeptProgram find(const std::string& key) const;
+  KeptProgram keep(const std::string& key, schedule::Program program, bool canonical);
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const schedule::Program>> programs_;
+  std::map<std::string, KeptProgram> programs_;
 };
 
 }  // namespace zerocomm::comm

@@ -24,6 +24,11 @@ constexpr std::size_t kLineBytes = 64;
 
 std::uint32_t number(std::int32_t rank) { return static_cast<std::uint32_t>(rank); }
 
+// In place, the blocks of two ranks change places: what is sent must be copied aside first.
+bool swaps(const Operation& operation) {
+  return operation.in_place() && operation.collective() == Collective::all_to_all;
+}
+
 bool all_reachable(const Comm& comm, const Posts& posts) {
   for (std::size_t i = 0; i < posts.count(); ++i) {
     const transport::Post& post = posts.of(posts.rank(i));
@@ -35,7 +40,7 @@ bool all_reachable(const Comm& comm, const Posts& posts) {
 }  // namespace
 
 Scheduled::Scheduled(const Comm& comm, const Operation& operation, const Posts& posts)
-    : comm_(&comm), operation_(&operation), posts_(posts), staged_(!all_reachable(comm, posts)) {
+    : comm_(&comm), operation_(&operation), posts_(posts), staged_(swaps(operation) || !all_reachable(comm, posts)) {
   const schedule::Key& key = program().key();
   std::size_t longest = 0;
   for (std::uint32_t chunk = 0; chunk < key.chunks; ++chunk)

@@ -6,6 +6,7 @@
 #include "schedule/catalogue.hpp"
 #include "schedule/contract.hpp"
 #include "schedule/schedule_text.hpp"
+#include "schedule/verify.hpp"
 
 #include <optional>
 
@@ -80,6 +81,21 @@ schedule::Partition partition_of(const Operation& operation, std::int32_t ranks,
   return schedule::Partition::even(whole ? count : checked_mul(count, blocks), blocks, pieces);
 }
 
+// The caller's own schedule, proved before it moves anything.
+KeptProgram take_own(const Comm& comm, const schedule::Schedule& own, const std::string& text) {
+  for (const schedule::RankSchedule& rank : own.ranks)
+    for (const schedule::Lane& lane : rank.lanes)
+      for (const schedule::Step& step : lane.steps)
+        ZC_REQUIRE(step.codec == 0, ZC_UNSUPPORTED,
+                   "rank %d: the schedule %s encodes messages: no codec can be had here", comm.rank(),
+                   own.key.algorithm.c_str());
+  const schedule::Verdict verdict = schedule::verify(own);
+  ZC_REQUIRE(verdict.ok(), ZC_ARGUMENT, "rank %d: the schedule %s is wrong: %s", comm.rank(), own.key.algorithm.c_str(),
+             verdict.text().c_str());
+  return comm.programs.keep(text, schedule::make_program(own, static_cast<std::uint32_t>(comm.rank())),
+                            verdict.canonical);
+}
+
 }  // namespace
 
 void choose_schedule(const Comm& comm, Operation& operation, const ScheduleChoice& choice) {
@@ -91,36 +107,34 @@ void choose_schedule(const Comm& comm, Operation& operation, const ScheduleChoic
   ZC_REQUIRE(collective, ZC_UNSUPPORTED, "rank %d: %s has no schedules", comm.rank(), name);
   const auto ranks = static_cast<std::uint32_t>(comm.ranks());
   const std::uint32_t root = operation.call.root < 0 ? 0 : static_cast<std::uint32_t>(operation.call.root);
-  schedule::Key key;
-  bool canonical = choice.canonical;
   std::string text;
   if (choice.schedule != nullptr) {
-    key = choice.schedule->key;
+    const schedule::Key& key = choice.schedule->key;
     ZC_REQUIRE(key.collective == *collective && key.ranks == ranks && key.root == root, ZC_ARGUMENT,
                "rank %d: the schedule is for %s over %u ranks with root %u; the call is %s over %u ranks with root %u",
                comm.rank(), schedule::collective_name(key.collective), key.ranks, key.root, name, ranks, root);
     text = schedule::to_text(*choice.schedule);
   } else {
-    const schedule::Algorithm& row = schedule::find_algorithm(*collective, choice.algorithm);
-    key = schedule::make_key(*collective, row.name, ranks, root);
-    canonical = row.canonical;
     text = format("%s %s %u", schedule::collective_name(*collective), choice.algorithm, root);
   }
-  ZC_REQUIRE(canonical || !choice.reproducible || !depends_on_order(operation), ZC_UNSUPPORTED,
+  KeptProgram kept = comm.programs.find(text);
+  if (kept.program == nullptr && choice.schedule != nullptr) {
+    kept = take_own(comm, *choice.schedule, text);
+  } else if (kept.program == nullptr) {
+    const schedule::Algorithm& row = schedule::find_algorithm(*collective, choice.algorithm);
+    const schedule::Schedule made = schedule::build(schedule::make_key(*collective, row.name, ranks, root));
+    kept =
+        comm.programs.keep(text, schedule::make_program(made, static_cast<std::uint32_t>(comm.rank())), row.canonical);
+  }
+  ZC_REQUIRE(kept.canonical || !choice.reproducible || !depends_on_order(operation), ZC_UNSUPPORTED,
              "rank %d: %s of %s by the schedule %s combines contributions in an order of its own, so its bits are not "
              "those of other schedules; reproducible = ZC_OFF allows it",
-             comm.rank(), name, zc_dtype_name(operation.dtype()), key.algorithm.c_str());
-  std::shared_ptr<const schedule::Program> program = comm.programs.find(text);
-  if (!program) {
-    const auto rank = static_cast<std::uint32_t>(comm.rank());
-    program = comm.programs.keep(text, choice.schedule != nullptr ? schedule::make_program(*choice.schedule, rank)
-                                                                  : schedule::make_program(schedule::build(key), rank));
-  }
-  check_passes(comm, operation, *program);
+             comm.rank(), name, zc_dtype_name(operation.dtype()), kept.program->key().algorithm.c_str());
+  check_passes(comm, operation, *kept.program);
   operation.call.schedule = hash_text(text);
   auto plan = std::make_shared<MovePlan>();
-  plan->partition = partition_of(operation, comm.ranks(), program->key());
-  plan->program = std::move(program);
+  plan->partition = partition_of(operation, comm.ranks(), kept.program->key());
+  plan->program = std::move(kept.program);
   operation.plan = std::move(plan);
 }
 

@@ -10,8 +10,7 @@ namespace zerocomm::comm {
 // What the caller wants moved by which schedule. Neither: the native form.
 struct ScheduleChoice {
   const char* algorithm = nullptr;               // of the catalogue
-  const schedule::Schedule* schedule = nullptr;  // the caller's own, verified
-  bool canonical = true;                         // of it
+  const schedule::Schedule* schedule = nullptr;  // the caller's own
   bool reproducible = true;
 };
 
