@@ -77,6 +77,28 @@ ZC_API ZC_NODISCARD zc_status zc_comm_create(const zc_comm_config *config, zc_co
 ZC_API ZC_NODISCARD zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config *config, zc_comm **comms);
 
 /**
+ * Make communicators of the ranks of one: those of one colour form a child. Collective over `comm`.
+ *
+ * Shape      color: 0 or more, or ZC_NONE to be in no child; key: any. The ranks of a child are numbered by key, and by their rank
+ *            in `comm` where keys are equal.
+ * config     Deadline and time to spin of the child (default: the parent's) and its topology, in ranks of the child, the same on
+ *            all of them (default: the parent's nodes). The other members are ARGUMENT.
+ * Errors     All ranks of `comm` get the same, there is no child on any of them, and `comm` goes on: ARGUMENT and NO_MEMORY
+ *            tell which rank failed and why; MISMATCH: some rank makes another call, or topologies of one colour differ.
+ *            What ends `comm` itself, PEER_LOST, TIMEOUT or ABORTED, can come when some ranks have their child already;
+ *            they get PEER_LOST from it when they use it.
+ * Threads    As any collective of `comm`. Parent and children may be used at the same time by different threads.
+ * Memory     A child of p ranks is as large as a communicator of p ranks. Of processes, it lies in the shared memory of the first
+ *            communicator of the family, within its ZC_SHM_BYTES, and is given back when the last rank has destroyed it.
+ * Cost       Four collectives of a few words each, counted as control.
+ * Result     *child, or NULL. It is a communicator like any other: it may be split, may outlive `comm`, and is destroyed by
+ *            zc_comm_destroy, in any order. It fails and is aborted by itself, but for the end of a process, which is
+ *            PEER_LOST in every communicator that the process is in.
+ */
+ZC_API ZC_NODISCARD zc_status zc_comm_split(zc_comm *comm, int32_t color, int32_t key, const zc_comm_config *config,
+                                            zc_comm **child);
+
+/**
  * Detach one rank, after its windows and engines. NULL is allowed.
  *
  * Local: waits for nobody but ranks that are inside a collective's copies at this moment. Memory that others still

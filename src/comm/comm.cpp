@@ -88,8 +88,13 @@ void Comm::abort() const noexcept {
 
 void Comm::describe_rank(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept {
   const std::int32_t pid = control().rank(rank).liveness.pid;
-  if (pid != 0)
-    std::snprintf(text, capacity_bytes, "rank %d (pid %d)", rank, pid);
+  char process[24] = "", parent[32] = "";
+  if (pid != 0) std::snprintf(process, sizeof process, "pid %d", pid);
+  if (!parent_ranks.empty())
+    std::snprintf(parent, sizeof parent, "%sparent's rank %d", pid != 0 ? "; " : "",
+                  parent_ranks[static_cast<std::size_t>(rank)]);
+  if (pid != 0 || !parent_ranks.empty())
+    std::snprintf(text, capacity_bytes, "rank %d (%s%s)", rank, process, parent);
   else
     std::snprintf(text, capacity_bytes, "rank %d", rank);
 }

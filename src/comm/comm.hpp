@@ -73,12 +73,13 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // After an error: returns when no rank is copying from another rank's buffers.
   void wait_for_readers() const noexcept;
 
-  // "rank 2", with its process where ranks are processes. And what it did last, as the flight recorder has it.
+  // "rank 2", with its process where ranks are processes, and its rank in the parent where there is one. And what it did last, as the flight recorder has it.
   void describe_rank(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
   void describe_last(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
 
   // Has the keeper of this process stand for this rank: from here on its end is PEER_LOST for the others.
   void stand(std::shared_ptr<transport::Keeper> keeper);
+  const std::shared_ptr<transport::Keeper>& keeper() const noexcept { return keeper_; }  // nullptr for threads
 
   transport::FlightRing& flight() const noexcept { return control().flight(rank_); }
   // A note in it.
@@ -86,6 +87,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   // How large private buffers are copied, for printing. Set once at creation.
   std::string private_copy = "none needed";
+
+  // Of a communicator that was split off: the rank in its parent that each of its ranks has. Set once at creation.
+  std::vector<std::int32_t> parent_ranks;
 
   // Moves bytes between ranks, the leaves where traffic is counted. `from` and `to` are ranks; one of them is this one.
   void copy(void* destination, const void* source, std::size_t bytes, std::int32_t peer,

@@ -56,6 +56,13 @@ class Group {
   virtual std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) = 0;
   virtual void withdraw(std::uint64_t key, std::int32_t rank) = 0;
 
+  // A group of some of these ranks, over the same memory; it lives on without this one. The first of its ranks makes
+  // its core, which the others find like any segment, and every one joins with it. `rank` is the rank there. make_child
+  // throws Error(NO_MEMORY).
+  virtual std::shared_ptr<Segment> make_child(const topo::Topology& topology) = 0;
+  virtual std::shared_ptr<Group> join_child(const std::shared_ptr<Segment>& core, topo::Topology topology,
+                                            std::int32_t rank) = 0;
+
   // Staging of a rank, in two halves: for buffers that cannot be reached, and for what ranks tell each other in a call.
   static constexpr std::size_t kStagingHalfBytes = std::size_t{256} << 10;
   // Every rank calls prepare_staging before it announces a call that needs it. Throws Error(NO_MEMORY).

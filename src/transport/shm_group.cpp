@@ -2,7 +2,6 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "base/math.hpp"
 #include "base/memory.hpp"
 
 #include <linux/futex.h>
@@ -23,45 +22,14 @@ std::uint64_t control_extent(std::int32_t ranks) noexcept {
   return (Control::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-// The first page of every allocation. It is given back after all others, and reads as zeros then: the place is free.
-struct Header {
-  static constexpr std::uint32_t kBeingFreed = 1U << 31;
-  std::atomic<std::uint32_t> users{0};
-  std::uint64_t bytes = 0;  // of the allocation, this page included
-};
-
-Header& header_at(const ShmArena& arena, std::uint64_t offset) {
-  return *reinterpret_cast<Header*>(arena.address() + offset);
+// Builds the control segment of a group of processes in zeroed memory.
+Control build_control(std::byte* memory, std::int32_t ranks) {
+  const Control control = Control::build(memory, ranks);
+  ControlHeader& header = control.header();
+  ZC_REQUIRE(getrandom(header.secret, sizeof header.secret, 0) == sizeof header.secret, ZC_SYSTEM, "getrandom: %s",
+             std::strerror(errno));
+  return control;
 }
-
-// One user of an allocation. The last one gives the memory back, whichever rank it is.
-class Use {
- public:
-  // `own` counts the uses of the rank that took the memory; nullptr for others.
-  Use(std::shared_ptr<ShmArena> arena, std::uint64_t offset, std::shared_ptr<std::atomic<std::size_t>> own)
-      : arena_(std::move(arena)), offset_(offset), own_(std::move(own)) {
-    if (own_) own_->fetch_add(1);
-  }
-  ~Use() {
-    if (own_) own_->fetch_sub(1);
-    Header& header = header_at(*arena_, offset_);
-    std::uint32_t seen = header.users.load(), next = 0;
-    do {
-      next = seen == 1 ? Header::kBeingFreed : seen - 1;
-    } while (!header.users.compare_exchange_weak(seen, next));
-    if (next != Header::kBeingFreed) return;
-    arena_->release(offset_ + kPageBytes, header.bytes - kPageBytes);
-    arena_->release(offset_, kPageBytes);  // only now may the owner take the place again
-  }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-  std::uint64_t offset() const { return offset_; }
-
- private:
-  std::shared_ptr<ShmArena> arena_;
-  std::uint64_t offset_;
-  std::shared_ptr<std::atomic<std::size_t>> own_;
-};
 
 }  // namespace
 
@@ -77,15 +45,17 @@ Descriptor ShmGroup::create(std::int32_t ranks, std::uint64_t bytes) {
   const std::shared_ptr<ShmArena> arena = ShmArena::map(descriptor);
   std::atomic<std::uint64_t> nobody_else{0};
   arena->back(0, control_extent(ranks), "control segment", nobody_else);
-  ControlHeader& header = Control::build(arena->address(), ranks).header();
-  header.next_offset.store(dynamic);
-  ZC_REQUIRE(getrandom(header.secret, sizeof header.secret, 0) == sizeof header.secret, ZC_SYSTEM, "getrandom: %s",
-             std::strerror(errno));
+  build_control(arena->address(), ranks).header().next_offset.store(dynamic);
   return descriptor;
 }
 
 ShmGroup::ShmGroup(const Descriptor& segment, topo::Topology topology, std::int32_t rank)
-    : arena_(ShmArena::map(segment)), control_(arena_->address()), topology_(std::move(topology)), rank_(rank) {
+    : arena_(ShmArena::map(segment)),
+      heap_(std::make_shared<ShmHeap>(arena_, Control(arena_->address()))),
+      base_(arena_->address()),
+      control_(base_),
+      topology_(std::move(topology)),
+      rank_(rank) {
   const auto ranks = static_cast<std::int32_t>(topology_.node_of_rank.size());
   ZC_REQUIRE(control_.header().magic == ControlHeader::kMagic && control_.ranks() == ranks, ZC_INTERNAL,
              "rank %d: the shared memory that came is not a communicator of %d ranks", rank, ranks);
@@ -94,6 +64,30 @@ ShmGroup::ShmGroup(const Descriptor& segment, topo::Topology topology, std::int3
   own.token = static_cast<std::uint64_t>(now_ns()) ^ static_cast<std::uint64_t>(getpid()) << 40;
   token_ = std::make_unique<const std::uint64_t>(own.token);
   own.address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(token_.get()));
+}
+
+ShmGroup::ShmGroup(const ShmGroup& parent, std::shared_ptr<Segment> core, topo::Topology topology, std::int32_t rank)
+    : arena_(parent.arena_),
+      heap_(parent.heap_),
+      core_(std::move(core)),
+      base_(core_->address),
+      control_(base_),
+      topology_(std::move(topology)),
+      rank_(rank) {}
+
+std::shared_ptr<Segment> ShmGroup::make_child(const topo::Topology& topology) {
+  const auto ranks = static_cast<std::int32_t>(topology.node_of_rank.size());
+  auto core = heap_->allocate(staging_offset(ranks, ranks), "control segment and staging of a child", nullptr);
+  const Control control = build_control(core->address, ranks);
+  // Whether ranks read each other's memory was found out when the first of the family was made.
+  const ReadVerdict verdict = can_read_private() ? kCanRead : kMayNotRead;
+  for (std::int32_t rank = 0; rank < ranks; ++rank) control.rank(rank).private_read.verdict.store(verdict);
+  return core;
+}
+
+std::shared_ptr<Group> ShmGroup::join_child(const std::shared_ptr<Segment>& core, topo::Topology topology,
+                                            std::int32_t rank) {
+  return std::shared_ptr<Group>(new ShmGroup(*this, core, std::move(topology), rank));
 }
 
 void ShmGroup::probe_private_reads(bool allowed) noexcept {
@@ -155,47 +149,13 @@ zc_link ShmGroup::link(std::int32_t from, std::int32_t to) const {
 }
 
 std::size_t ShmGroup::control_bytes(std::int32_t rank) const {
-  return (rank == 0 ? control_extent(control_.ranks()) : 0) + 2 * kStagingHalfBytes + own_uses_->load() * kPageBytes;
-}
-
-// Read through the descriptor: touching the page would bring it back.
-bool ShmGroup::is_free(const Place& place) const { return arena_->peek(place.offset) == 0; }
-
-// The smallest place that is free and large enough, else a new one. Under the lock.
-ShmGroup::Place ShmGroup::find_place(std::uint64_t bytes, bool* is_new) {
-  const Place* best = nullptr;
-  for (const Place& place : places_)
-    if (place.bytes >= bytes && (best == nullptr || place.bytes < best->bytes) && is_free(place)) best = &place;
-  *is_new = best == nullptr;
-  if (best != nullptr) return *best;
-  auto& next = control_.header().next_offset;
-  std::uint64_t offset = next.load();
-  do {
-    ZC_REQUIRE(bytes <= arena_->bytes() - offset, ZC_NO_MEMORY,
-               "%llu bytes of shared memory wanted, and %llu of the extent of %llu bytes are left (ZC_SHM_BYTES)",
-               static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(arena_->bytes() - offset),
-               static_cast<unsigned long long>(arena_->bytes()));
-  } while (!next.compare_exchange_weak(offset, offset + bytes));
-  return {offset, bytes};
+  const std::size_t core_header_bytes = core_ ? kPageBytes : 0;
+  return (rank == 0 ? control_extent(control_.ranks()) + core_header_bytes : 0) + 2 * kStagingHalfBytes + own_uses_->load() * kPageBytes;
 }
 
 std::shared_ptr<Segment> ShmGroup::allocate(std::int32_t rank, std::size_t bytes, const char* purpose) {
   ZC_ASSERT(rank == rank_);
-  if (bytes == 0) return std::make_shared<Segment>();
-  const std::uint64_t needed = checked_add(round_up(bytes, kPageBytes), kPageBytes);
-  const std::lock_guard lock(mutex_);
-  bool is_new = false;
-  const Place place = find_place(needed, &is_new);
-  if (is_new) places_.push_back(place);  // free again if there is no memory for it
-  arena_->back(place.offset, needed, purpose, control_.header().wanted_bytes);
-  Header& header = header_at(*arena_, place.offset);
-  header.bytes = needed;
-  header.users.store(1);
-  auto segment = std::make_shared<Segment>();
-  segment->keep = std::make_shared<Use>(arena_, place.offset, own_uses_);
-  segment->address = arena_->address() + place.offset + kPageBytes;
-  segment->bytes = bytes;
-  return segment;
+  return heap_->allocate(bytes, purpose, own_uses_);
 }
 
 BufferRef ShmGroup::refer(const void* address, std::size_t bytes) const noexcept {
@@ -214,8 +174,7 @@ void* ShmGroup::reach(std::int32_t rank, const BufferRef& buffer) const noexcept
 void ShmGroup::offer(std::uint64_t key, std::int32_t rank, std::shared_ptr<Segment> segment) {
   ZC_ASSERT(rank == rank_);
   Offer& offer = control_.rank(rank).offers[key % 2];
-  const auto* use = segment->adopted ? nullptr : static_cast<const Use*>(segment->keep.get());
-  offer.header_offset = use != nullptr ? use->offset() : 0;
+  offer.header_offset = ShmHeap::header_of(*segment);
   offer.adopted = segment->adopted ? 1 : 0;
   offer.file_offset_bytes = segment->file_offset_bytes;
   offer.memory = refer(segment->address, segment->bytes);
@@ -235,12 +194,8 @@ std::shared_ptr<Segment> ShmGroup::find(std::uint64_t key, std::int32_t rank) {
   segment->address = static_cast<std::byte*>(reach(rank, offer.memory));
   if (offer.header_offset != 0) {
     // The owner keeps its own use until everybody has found the segment, unless it was told of an error meanwhile.
-    auto& users = header_at(*arena_, offer.header_offset).users;
-    std::uint32_t seen = users.load();
-    do {
-      if (seen == 0 || seen == Header::kBeingFreed) return nullptr;
-    } while (!users.compare_exchange_weak(seen, seen + 1));
-    segment->keep = std::make_shared<Use>(arena_, offer.header_offset, nullptr);
+    segment->keep = heap_->use(offer.header_offset);
+    if (!segment->keep) return nullptr;
   }
   return segment;
 }
@@ -252,7 +207,7 @@ void ShmGroup::withdraw(std::uint64_t key, std::int32_t rank) {
 }
 
 std::byte* ShmGroup::staging(std::int32_t rank, std::size_t half) const noexcept {
-  return arena_->address() + staging_offset(control_.ranks(), rank) + half * kStagingHalfBytes;
+  return base_ + staging_offset(control_.ranks(), rank) + half * kStagingHalfBytes;
 }
 
 std::size_t ShmGroup::staging_half_bytes() const noexcept { return kStagingHalfBytes; }

@@ -1,19 +1,19 @@
 // Ranks that are processes of one host: one arena holds the control segment, every rank's staging, and all memory that
-// windows and zc_mem_alloc bring. An object of this class is one rank's.
+// windows and zc_mem_alloc bring. An object of this class is one rank's. A group of some of another's ranks lies in the
+// same arena: control segment and staging are an allocation there.
 #pragma once
 
 #include "transport/group.hpp"
 #include "transport/shm_arena.hpp"
+#include "transport/shm_heap.hpp"
 
-#include <mutex>
 #include <string>
-#include <vector>
 
 namespace zerocomm::transport {
 
 class ShmGroup final : public Group {
  public:
-  // Where things lie in the arena.
+  // Where things lie behind the beginning of the control segment.
   static std::uint64_t staging_offset(std::int32_t ranks, std::int32_t rank) noexcept;
   // Makes the arena of a new communicator, with its control segment built. Throws Error.
   static Descriptor create(std::int32_t ranks, std::uint64_t bytes);
@@ -42,6 +42,10 @@ class ShmGroup final : public Group {
   std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
   void withdraw(std::uint64_t key, std::int32_t rank) override;
 
+  std::shared_ptr<Segment> make_child(const topo::Topology& topology) override;
+  std::shared_ptr<Group> join_child(const std::shared_ptr<Segment>& core, topo::Topology topology,
+                                    std::int32_t rank) override;
+
   void prepare_staging() override {}  // it is there from the beginning
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override;
@@ -52,20 +56,17 @@ class ShmGroup final : public Group {
   std::int64_t silent_ns(std::int32_t rank) const noexcept override;
 
  private:
-  struct Place {
-    std::uint64_t offset = 0;  // of the header page
-    std::uint64_t bytes = 0;   // header page included
-  };
-  bool is_free(const Place& place) const;
-  Place find_place(std::uint64_t bytes, bool* is_new);
+  // Rank `rank` of a child of `parent`, whose memory is `core`.
+  ShmGroup(const ShmGroup& parent, std::shared_ptr<Segment> core, topo::Topology topology, std::int32_t rank);
 
   std::shared_ptr<ShmArena> arena_;
+  std::shared_ptr<ShmHeap> heap_;  // of this rank, shared with its parent and children
+  std::shared_ptr<Segment> core_;  // of a child: control segment and staging
+  std::byte* base_;                // the beginning of the control segment
   Control control_;
   topo::Topology topology_;
   std::int32_t rank_;
-  mutable std::mutex mutex_;
-  std::vector<Place> places_;  // everything this rank has ever taken; free again when nobody uses it
-  std::shared_ptr<std::atomic<std::size_t>> own_uses_ = std::make_shared<std::atomic<std::size_t>>(0);
+  ShmHeap::Count own_uses_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::shared_ptr<Segment> offered_[2];
   std::unique_ptr<const std::uint64_t> token_;  // in memory of this process alone
 };

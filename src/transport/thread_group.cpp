@@ -62,4 +62,16 @@ void ThreadGroup::withdraw(std::uint64_t key, std::int32_t rank) {
   offered_.erase({key, rank});
 }
 
+// All ranks share one object, and the core is that object.
+std::shared_ptr<Segment> ThreadGroup::make_child(const topo::Topology& topology) {
+  auto core = std::make_shared<Segment>();
+  core->keep = std::make_shared<ThreadGroup>(topology);
+  return core;
+}
+
+std::shared_ptr<Group> ThreadGroup::join_child(const std::shared_ptr<Segment>& core, topo::Topology /*topology*/,
+                                               std::int32_t /*rank*/) {
+  return std::static_pointer_cast<ThreadGroup>(core->keep);
+}
+
 }  // namespace zerocomm::transport

@@ -32,6 +32,10 @@ class ThreadGroup final : public Group {
   std::shared_ptr<Segment> find(std::uint64_t key, std::int32_t rank) override;
   void withdraw(std::uint64_t key, std::int32_t rank) override;
 
+  std::shared_ptr<Segment> make_child(const topo::Topology& topology) override;
+  std::shared_ptr<Group> join_child(const std::shared_ptr<Segment>& core, topo::Topology topology,
+                                    std::int32_t rank) override;
+
   void prepare_staging() override;
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override { return kStagingHalfBytes; }
