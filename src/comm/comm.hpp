@@ -73,7 +73,8 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // After an error: returns when no rank is copying from another rank's buffers.
   void wait_for_readers() const noexcept;
 
-  // "rank 2", with its process where ranks are processes, and its rank in the parent where there is one. And what it did last, as the flight recorder has it.
+  // "rank 2", with its process where ranks are processes, and its rank in the parent where there is one. And what it
+  // did last, as the flight recorder has it.
   void describe_rank(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
   void describe_last(std::int32_t rank, char* text, std::size_t capacity_bytes) const noexcept;
 

@@ -26,7 +26,7 @@ struct Wish {
 constexpr std::size_t kWishWords = sizeof(Wish) / sizeof(std::int64_t);
 
 // Why a rank failed; told to the others only if one did.
-struct Reason {
+struct alignas(std::int64_t) Reason {
   char text[512] = {};
 };
 constexpr std::size_t kReasonWords = sizeof(Reason) / sizeof(std::int64_t);

@@ -1,7 +1,7 @@
 // Sub-communicators: the ranks of a communicator fall into groups by colour, each a communicator of its own.
 //
-// What ranks say and whether all of them have succeeded is exchanged with collectives of the parent, so that it ends the
-// same way for all of them. The child takes memory from the parent's and keeps it; nothing else connects the two.
+// What ranks say and whether all of them have succeeded is exchanged with collectives of the parent, so that it ends
+// the same way for all of them. The child takes memory from the parent's and keeps it; nothing else connects the two.
 #pragma once
 
 #include "comm/comm.hpp"

@@ -150,7 +150,8 @@ zc_link ShmGroup::link(std::int32_t from, std::int32_t to) const {
 
 std::size_t ShmGroup::control_bytes(std::int32_t rank) const {
   const std::size_t core_header_bytes = core_ ? kPageBytes : 0;
-  return (rank == 0 ? control_extent(control_.ranks()) + core_header_bytes : 0) + 2 * kStagingHalfBytes + own_uses_->load() * kPageBytes;
+  return (rank == 0 ? control_extent(control_.ranks()) + core_header_bytes : 0) + 2 * kStagingHalfBytes +
+         own_uses_->load() * kPageBytes;
 }
 
 std::shared_ptr<Segment> ShmGroup::allocate(std::int32_t rank, std::size_t bytes, const char* purpose) {
