@@ -12,7 +12,7 @@ using capi::guard;
 
 // Which options mean something: reductions have a factor and a second dtype; gathers name the latter only to refuse it
 // themselves.
-enum class Kind { reduction, gather, plain };
+enum class Kind { reduction, gather, plain, pair };
 
 comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, Kind kind) {
   ZC_REQUIRE(comm != nullptr, ZC_ARGUMENT, "the communicator is NULL");
@@ -21,9 +21,20 @@ comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, 
              "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
   ZC_REQUIRE(mine.traffic >= ZC_TRAFFIC_DEFAULT && mine.traffic <= ZC_TRAFFIC_CONTROL, ZC_ARGUMENT,
              "rank %d: traffic %d is none", comm->rank(), static_cast<int>(mine.traffic));
+  ZC_REQUIRE(kind != Kind::pair ||
+                 (mine.algorithm == nullptr && mine.schedule == nullptr && mine.reproducible == ZC_SWITCH_DEFAULT),
+             ZC_ARGUMENT,
+             "rank %d: what goes from one rank to another has no schedule: algorithm, schedule and "
+             "reproducible mean nothing here",
+             comm->rank());
+  ZC_REQUIRE(mine.request != nullptr || mine.tag == 0 || kind == Kind::pair, ZC_ARGUMENT,
+             "rank %d: tag %lld without a request: blocking collectives are matched by their order", comm->rank(),
+             static_cast<long long>(mine.tag));
   ZC_REQUIRE(mine.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled",
              comm->rank());
   comm::Options result;
+  result.request = mine.request;
+  result.tag = mine.tag;
   result.deadline_ns = mine.deadline_ns;
   result.output_dtype = mine.output_dtype;
   result.traffic = mine.traffic == ZC_TRAFFIC_CONTROL ? ZC_TRAFFIC_CONTROL : ZC_TRAFFIC_DATA;
@@ -38,7 +49,7 @@ comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, 
   if (mine.schedule != nullptr) result.schedule.schedule = &mine.schedule->value;
   result.schedule.reproducible =
       mine.reproducible == ZC_SWITCH_DEFAULT ? comm->settings().reproducible : mine.reproducible == ZC_ON;
-  ZC_REQUIRE(kind != Kind::plain || mine.output_dtype == ZC_DTYPE_NONE, ZC_ARGUMENT,
+  ZC_REQUIRE((kind != Kind::plain && kind != Kind::pair) || mine.output_dtype == ZC_DTYPE_NONE, ZC_ARGUMENT,
              "rank %d: this call has no second dtype", comm->rank());
   return result;
 }
@@ -48,6 +59,7 @@ template <class Body>
 zc_status collective(zc_comm* comm, const zc_coll_options* options, Kind kind, Body&& body) noexcept {
   return guard([&]() -> zc_status {
     const comm::Options mine = read_options(comm, options, kind);
+    if (mine.request != nullptr) *mine.request = nullptr;
     ZC_TRY(comm->check_alive());
     return body(mine);
   });
@@ -137,6 +149,18 @@ zc_status zc_scatter_from_root(zc_comm* comm, const void* send, void* recv, size
   return collective(comm, options, Kind::plain, [&](const comm::Options& mine) {
     return comm::scatter_from_root(*comm, send, recv, count, dtype, root, mine);
   });
+}
+
+zc_status zc_send(zc_comm* comm, const void* send, size_t count, zc_dtype dtype, int32_t to,
+                  const zc_coll_options* options) {
+  return collective(comm, options, Kind::pair,
+                    [&](const comm::Options& mine) { return comm::send(*comm, send, count, dtype, to, mine); });
+}
+
+zc_status zc_recv(zc_comm* comm, void* recv, size_t count, zc_dtype dtype, int32_t from,
+                  const zc_coll_options* options) {
+  return collective(comm, options, Kind::pair,
+                    [&](const comm::Options& mine) { return comm::recv(*comm, recv, count, dtype, from, mine); });
 }
 
 zc_status zc_barrier(zc_comm* comm, const zc_coll_options* options) {

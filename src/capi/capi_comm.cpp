@@ -107,6 +107,9 @@ zc_status zc_comm_flight(const zc_comm* comm, int32_t rank, uint64_t back, zc_fl
     mine.value = found.call;
     if (found.kind == 0)
       std::memcpy(mine.what, found.label, sizeof found.label);
+    else if (found.is_keyed())
+      std::snprintf(mine.what, sizeof mine.what, "%s, tag %lld", comm::describe_brief(found.brief).c_str(),
+                    static_cast<long long>(found.tag()));
     else
       std::snprintf(mine.what, sizeof mine.what, "%s", comm::describe_brief(found.brief).c_str());
     write_struct(mine, record, "zc_flight_record");

@@ -37,6 +37,11 @@ comm::Settings make_settings(const zc_comm_config& config) {
   ZC_REQUIRE(config.reproducible >= ZC_SWITCH_DEFAULT && config.reproducible <= ZC_OFF, ZC_ARGUMENT,
              "reproducible %d is neither ZC_ON nor ZC_OFF", static_cast<int>(config.reproducible));
   settings.reproducible = config.reproducible != ZC_OFF;
+  constexpr std::int32_t kMost = transport::Control::kMostRequests;
+  ZC_REQUIRE(config.requests >= 0 && config.requests <= kMost, ZC_ARGUMENT,
+             "requests is %d; a rank has 1 to %d of them, 0 for the default", config.requests, kMost);
+  if (config.requests != 0) settings.requests = config.requests;
+  settings.helper_thread = config.helper_thread != 0;
   return settings;
 }
 
@@ -107,8 +112,8 @@ zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config* config, zc
                "ranks, rank, id and init_deadline_ns are for communicators of processes");
     comm::Settings settings = make_settings(mine);
     comm::choose_spin(settings, ranks, usable_cores());
-    auto group = std::make_shared<transport::ThreadGroup>(mine.topology ? topo::parse_topology(mine.topology, ranks)
-                                                                        : topo::one_node(ranks));
+    auto group = std::make_shared<transport::ThreadGroup>(
+        mine.topology ? topo::parse_topology(mine.topology, ranks) : topo::one_node(ranks), settings.requests);
     std::vector<std::shared_ptr<zc_comm>> made;
     made.reserve(static_cast<std::size_t>(ranks));
     for (std::int32_t rank = 0; rank < ranks; ++rank) made.push_back(std::make_shared<zc_comm>(group, rank, settings));

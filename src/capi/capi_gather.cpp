@@ -42,6 +42,9 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
                "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
     ZC_REQUIRE(theirs.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled",
                comm->rank());
+    ZC_REQUIRE(
+        theirs.request == nullptr && theirs.tag == 0 && theirs.algorithm == nullptr && theirs.schedule == nullptr,
+        ZC_UNSUPPORTED, "rank %d: zc_gather has the blocking, native form alone", comm->rank());
     const shard::Layout& value = layout->value;
     ZC_REQUIRE(value.ranks == comm->ranks(), ZC_ARGUMENT,
                "rank %d: the layout is for %d ranks, the communicator has %d", comm->rank(), value.ranks,

@@ -21,16 +21,16 @@ void blame_absent(const Comm& comm, const Posts& posts, const Operation& what, s
   if (absent > kMostNamed) ranks += format(" and %d more", absent - kMostNamed);
   if (absent == 0) {
     *culprit = comm.rank();
-    std::snprintf(text, capacity_bytes, "all ranks have come to call %llu, %s, the last of them with the deadline",
-                  static_cast<unsigned long long>(posts.sequence()), describe(what.call).c_str());
+    std::snprintf(text, capacity_bytes, "all ranks have come to %s, %s, the last of them with the deadline",
+                  posts.name().c_str(), describe(what.call).c_str());
     return;
   }
   const auto& block = comm.control().rank(*culprit);
   const std::uint64_t brief = block.brief.load();
   char who[48];
   comm.describe_rank(*culprit, who, sizeof who);
-  std::snprintf(text, capacity_bytes, "%s did not come to call %llu, %s; last call of %s: %s%s", ranks.c_str(),
-                static_cast<unsigned long long>(posts.sequence()), describe(what.call).c_str(), who,
+  std::snprintf(text, capacity_bytes, "%s did not come to %s, %s; last call of %s: %s%s", ranks.c_str(),
+                posts.name().c_str(), describe(what.call).c_str(), who,
                 brief == 0 ? "none" : describe_brief(brief).c_str(),
                 block.detached.load() != 0 ? "; it has destroyed its communicator" : "");
 }
@@ -42,12 +42,11 @@ zc_status agree(Comm& comm, const Posts& posts, const Operation& what) noexcept 
   while (reference < posts.count() && call_of(reference).in_place == transport::CallRecord::kEitherPlace) ++reference;
   if (reference == posts.count()) reference = 0;
   for (std::size_t i = 0; i < posts.count(); ++i) {
-    if (same_call(call_of(i), call_of(reference))) continue;
+    if (i == reference || same_call(call_of(i), call_of(reference))) continue;
     Counters::add(comm.counters().mismatches, 1);
-    return fail(ZC_MISMATCH, "call %llu: rank %d calls %s, but rank %d calls %s (this is rank %d: %s)",
-                static_cast<unsigned long long>(posts.sequence()), posts.rank(reference),
-                describe(call_of(reference)).c_str(), posts.rank(i), describe(call_of(i)).c_str(), comm.rank(),
-                describe(what.call).c_str());
+    return fail(ZC_MISMATCH, "%s: rank %d calls %s, but rank %d calls %s (this is rank %d: %s)", posts.name().c_str(),
+                posts.rank(reference), describe(call_of(reference)).c_str(), posts.rank(i),
+                describe(call_of(i)).c_str(), comm.rank(), describe(what.call).c_str());
   }
   for (std::size_t i = 0; i < posts.count(); ++i)
     if (const std::uint64_t failed_bytes = posts.of(posts.rank(i)).failed_bytes; failed_bytes != 0)

@@ -59,6 +59,8 @@ std::string describe(const transport::CallRecord& call) {
     if (output != dtype && call.output_dtype != 0) text += format(" to %s", zc_dtype_name(output));
     if (row->has_op) text += format(", %s", zc_op_name(static_cast<zc_op>(call.op)));
     if (call.op == ZC_OP_PREMUL_SUM) text += format(", premul %.17g", std::bit_cast<double>(call.premul_bits));
+    if (row->collective == Collective::send && call.root >= 0) text += format(", to rank %d", call.root);
+    if (row->collective == Collective::recv && call.root >= 0) text += format(", from rank %d", call.root);
     if (row->has_root && call.root >= 0) text += format(", root %d", call.root);
     if (call.counts_hash != 0)
       text += format(", counts #%08llx", static_cast<unsigned long long>(call.counts_hash & 0xffffffff));
@@ -100,6 +102,10 @@ std::uint64_t hash_counts(const std::size_t* counts, std::size_t count) {
 }
 
 bool same_call(const transport::CallRecord& a, const transport::CallRecord& b) {
+  constexpr auto kSend = static_cast<std::uint32_t>(Collective::send),
+                 kRecv = static_cast<std::uint32_t>(Collective::recv);
+  if ((a.collective == kSend && b.collective == kRecv) || (a.collective == kRecv && b.collective == kSend))
+    return a.count == b.count && a.dtype == b.dtype;
   constexpr std::uint32_t kEither = transport::CallRecord::kEitherPlace;
   transport::CallRecord other = b;
   if (a.in_place == kEither || b.in_place == kEither) other.in_place = a.in_place;

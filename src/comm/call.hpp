@@ -44,7 +44,7 @@ std::string describe_brief(std::uint64_t brief);
 // A hash of `count` numbers that depends on their order.
 std::uint64_t hash_counts(const std::size_t* counts, std::size_t count);
 
-// Do two calls agree? A rank with an empty buffer agrees with both places.
+// Do the calls of two ranks agree? A rank with an empty buffer agrees with both places; a send agrees with a receive.
 bool same_call(const transport::CallRecord& a, const transport::CallRecord& b);
 
 // Two ranges of one rank's call: which relation do they have? `empty`: one of them is, and pointers are ignored.

@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "comm/agree.hpp"
 #include "comm/fault.hpp"
+#include "comm/progress.hpp"
 #include "comm/transfer.hpp"
 
 #include <algorithm>
@@ -70,8 +71,8 @@ zc_status wait_for_posts(Comm& comm, const Posts& posts, const Operation& what) 
     if (comm.control().rank(next).detached.load() == 0 || posts.has_come(next)) return 0;
     // It will never come: no need to wait for the deadline.
     return -static_cast<int>(comm.record_first_error(
-        ZC_PEER_LOST, format("rank %d has destroyed its communicator and does not come to call %llu, %s", next,
-                             static_cast<unsigned long long>(posts.sequence()), describe(what.call).c_str())
+        ZC_PEER_LOST, format("rank %d has destroyed its communicator and does not come to %s, %s", next,
+                             posts.name().c_str(), describe(what.call).c_str())
                           .c_str()));
   };
   return comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true});
@@ -88,7 +89,10 @@ zc_status move_all(Comm& comm, Operation& what, const Posts& posts,
   const auto ready = [&]() -> int { return transfer.ready() ? 1 : 0; };
   while (!transfer.done()) {
     ZC_TRY(comm.wait(ready, {what.deadline_ns, collective_name(what.call.collective), &blame, true}));
-    ZC_TRY(transfer.work(SIZE_MAX));
+    // Requests of this process are not kept waiting by a long call.
+    const bool has_company = comm.has_requests();
+    if (has_company) run_progress(&comm.control().header());
+    ZC_TRY(transfer.work(has_company ? kSliceBytes : SIZE_MAX));
   }
   return ZC_OK;
 }

@@ -5,6 +5,7 @@
 #include "comm/call.hpp"
 #include "comm/fault.hpp"
 #include "comm/progress.hpp"
+#include "comm/requests.hpp"
 
 #include <unistd.h>
 
@@ -113,7 +114,8 @@ void Comm::describe_last(std::int32_t rank, char* text, std::size_t capacity_byt
     std::snprintf(text, capacity_bytes, "%.16s %llu, begun %.3f s ago", record.label,
                   static_cast<unsigned long long>(record.call), began);
   else
-    std::snprintf(text, capacity_bytes, "call %llu, %s, begun %.3f s ago%s",
+    std::snprintf(text, capacity_bytes, "%s %llu, %s, begun %.3f s ago%s",
+                  record.is_keyed() ? format("tag %lld, turn", static_cast<long long>(record.tag())).c_str() : "call",
                   static_cast<unsigned long long>(record.call), describe_brief(record.brief).c_str(), began,
                   record.end_ns == 0       ? " and not ended"
                   : record.status == ZC_OK ? " and done"
@@ -158,7 +160,9 @@ zc_status Comm::time_out(const WaitSpec& spec) const noexcept {
       std::snprintf(silent, sizeof silent, "; the process of rank %d is stopped: it has not run for %.1f s", culprit,
                     seconds(silent_ns));
   }
-  const std::int64_t deadline_ns = spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns;
+  const std::int64_t deadline_ns = spec.told_ns != 0       ? spec.told_ns
+                                   : spec.deadline_ns != 0 ? spec.deadline_ns
+                                                           : settings_.deadline_ns;
   char text[1024];
   std::snprintf(text, sizeof text, "rank %d waited %.3f s in %s: %s%s", rank_,
                 seconds(std::max<std::int64_t>(deadline_ns, 0)), spec.label != nullptr ? spec.label : "a wait",
@@ -188,7 +192,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = state > 0 ? ZC_OK : static_cast<zc_status>(-state);
       break;
     }
-    const bool foreign = run_progress(&control().header());
+    const Progress progress = run_progress(&control().header());
     if (const int state = ready(); state != 0) {
       result = state > 0 ? ZC_OK : static_cast<zc_status>(-state);
       break;
@@ -211,6 +215,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       result = time_out(spec);
       break;
     }
+    if (progress.more) continue;
     if (!asleep && spin_end_ns > running_ns) {
       for (int i = 0; i < kSpinsPerLook; ++i) pause();
       continue;
@@ -221,7 +226,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
       continue;  // look once more, now that others know they have to ring
     }
     Counters::add(counters_.sleeps, 1);
-    const std::int64_t limit_ns = std::min({left_ns, kSliceNs, foreign ? kForeignPollNs : kSliceNs});
+    const std::int64_t limit_ns = std::min({left_ns, kSliceNs, progress.foreign ? kForeignPollNs : kSliceNs});
     sleep_on(bell, seen, limit_ns);
     forgive(limit_ns);
   }
@@ -259,9 +264,25 @@ std::shared_ptr<transport::Segment> Comm::find_memory(const void* address, std::
   return offset <= segment->bytes && bytes <= segment->bytes - offset ? segment : nullptr;
 }
 
+Requests& Comm::requests() {
+  const std::lock_guard lock(requests_mutex_);
+  if (!requests_) {
+    requests_ = std::make_unique<Requests>(*this);
+    made_requests_.store(requests_.get());
+  }
+  return *requests_;
+}
+
+bool Comm::has_requests() const noexcept {
+  const Requests* const requests = made_requests_.load();
+  return requests != nullptr && requests->in_flight() != 0;
+}
+
 void Comm::detach() noexcept {
-  wait_for_readers();
+  if (Requests* const requests = made_requests_.load(); requests != nullptr) requests->stop();
+  // Announced first, then looked for: who begins to read the buffers of a request after this sees it.
   own_block().detached.store(1);
+  wait_for_readers();
   control().ring_all();
   if (keeper_) keeper_->leave(keeper_id_);
   keeper_ = nullptr;

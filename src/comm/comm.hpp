@@ -30,13 +30,18 @@ struct WaitSpec {
   bool announced = false;
   // Nanoseconds more to wait when the deadline has passed; 0: none.
   FunctionRef<std::int64_t()>* extend_ns = nullptr;
+  std::int64_t told_ns = 0;  // how long it has waited when that is over, for the text; 0: the deadline
 };
 
 struct Settings {
   std::int64_t deadline_ns = 0;
   std::int64_t spin_ns = 0;
   bool reproducible = true;
+  std::int32_t requests = transport::Control::kDefaultRequests;
+  bool helper_thread = false;
 };
+
+class Requests;
 
 class Comm : public std::enable_shared_from_this<Comm> {
  public:
@@ -63,6 +68,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   // Spin, then sleep, until ready() is not 0. 1: ZC_OK. Negative: minus that status, whose text ready() has set.
   // Runs progress meanwhile. When the deadline passes, records TIMEOUT for all ranks.
   zc_status wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexcept;
+
+  // Records TIMEOUT for all ranks; returns the first error.
+  zc_status time_out(const WaitSpec& spec) const noexcept;
 
   // Makes this the first error of the communicator unless there is one already; returns the first error.
   zc_status record_first_error(zc_status status, const char* text) const noexcept;
@@ -97,6 +105,11 @@ class Comm : public std::enable_shared_from_this<Comm> {
             zc_traffic traffic) const noexcept;
   void count_moved(std::int32_t peer, std::size_t bytes, zc_traffic traffic) const noexcept;
 
+  // The requests of this rank, from the first one on. Throws as Requests does.
+  Requests& requests();
+  // Are any in flight?
+  bool has_requests() const noexcept;
+
   // Detaches this rank.
   void detach() noexcept;
 
@@ -119,7 +132,6 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::shared_ptr<Comm> handle;
 
  private:
-  zc_status time_out(const WaitSpec& spec) const noexcept;
   zc_status first_error() const noexcept;
   void record_lost(std::int32_t rank) const noexcept;
 
@@ -132,6 +144,9 @@ class Comm : public std::enable_shared_from_this<Comm> {
   mutable std::mutex record_mutex_;  // of this rank's error record
   std::shared_ptr<transport::Keeper> keeper_;
   std::uint64_t keeper_id_ = 0;
+  std::mutex requests_mutex_;
+  std::unique_ptr<Requests> requests_;
+  std::atomic<Requests*> made_requests_{nullptr};
 };
 
 }  // namespace zerocomm::comm

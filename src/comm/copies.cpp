@@ -29,6 +29,8 @@ bool sends(const Operation& operation, std::int32_t self) {
     case Collective::broadcast:
     case Collective::scatter_from_root:
       return self == operation.call.root;
+    case Collective::recv:
+      return false;
     default:
       return true;
   }
@@ -59,6 +61,8 @@ bool is_copy(Collective collective) {
     case Collective::all_to_all_v:
     case Collective::gather_to_root:
     case Collective::scatter_from_root:
+    case Collective::send:
+    case Collective::recv:
       return true;
     default:
       return false;
@@ -77,6 +81,8 @@ Incoming incoming(const Operation& operation, std::int32_t ranks, std::int32_t s
     }
     case Collective::broadcast:
       return peer != operation.call.root || mine ? Incoming{} : Incoming{0, 0, count, 0};
+    case Collective::recv:
+      return peer == operation.call.root ? Incoming{0, 0, count, 0} : Incoming{};
     case Collective::all_to_all:
       if (mine && operation.in_place()) return {};
       return {index(self) * count, index(peer) * count, count, index(self)};

@@ -132,14 +132,17 @@ std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
   request.rank = spec.rank;
   request.ranks = spec.ranks;
   const CopyName& copy = asked_copy();
-  request.agreed_text = format("version %d, control segment of %zu bytes, ZC_COPY %s, reproducible %s, topology \"%s\"",
-                               ZC_VERSION, transport::Control::bytes(spec.ranks), copy.name,
-                               spec.settings.reproducible ? "on" : "off", spec.topology.c_str());
+  request.agreed_text =
+      format("version %d, control segment of %zu bytes, %d requests, ZC_COPY %s, reproducible %s, topology \"%s\"",
+             ZC_VERSION, transport::Control::bytes(spec.ranks, spec.settings.requests), spec.settings.requests,
+             copy.name, spec.settings.reproducible ? "on" : "off", spec.topology.c_str());
   request.agreed = hash_text(request.agreed_text);
   request.deadline_ns = spec.init_deadline_ns;
   const std::uint64_t bytes = arena_bytes();
-  const std::unique_ptr<boot::Rendezvous> rendezvous = boot::Rendezvous::join(
-      request, [&](const std::vector<boot::Identity>&) { return transport::ShmGroup::create(spec.ranks, bytes); });
+  const std::unique_ptr<boot::Rendezvous> rendezvous =
+      boot::Rendezvous::join(request, [&](const std::vector<boot::Identity>&) {
+        return transport::ShmGroup::create(spec.ranks, spec.settings.requests, bytes);
+      });
   std::shared_ptr<zc_comm> comm;
   try {
     auto group = std::make_shared<transport::ShmGroup>(rendezvous->segment(), std::move(topology), spec.rank);

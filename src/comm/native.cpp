@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 #include "comm/blocks.hpp"
 #include "comm/collective.hpp"
+#include "comm/requests.hpp"
 #include "comm/scheduled.hpp"
 #include "device/reduce.hpp"
 
@@ -100,8 +101,26 @@ const void* place(const void* base, std::size_t elements, zc_dtype dtype) {
 
 zc_status submit(Comm& comm, Operation& what, const Options& options) {
   choose_schedule(comm, what, options.schedule);
+  if (options.request != nullptr) return comm.requests().make(what, options.tag, options.request);
   if (what.plan != nullptr && what.plan->program->scratch_chunks() != 0) comm.group().prepare_staging();
   return run_collective(comm, what, nullptr);
+}
+
+// A send or a receive, which other calls of the communicator do not wait for: a request in both forms.
+Operation between_two(const Comm& comm, Collective collective, std::size_t count, zc_dtype dtype, std::int32_t peer,
+                      const Options& options) {
+  check_dtype(comm, dtype);
+  ZC_REQUIRE(peer >= 0 && peer < comm.ranks(), ZC_ARGUMENT, "rank %d: rank %d is not one from 0 to %d", comm.rank(),
+             peer, comm.ranks() - 1);
+  ZC_REQUIRE(peer != comm.rank(), ZC_ARGUMENT, "rank %d: a rank sends nothing to itself", comm.rank());
+  transport::CallRecord call = record(collective, count, dtype);
+  call.root = peer;
+  return operation(call, options);
+}
+
+zc_status submit_between_two(Comm& comm, const Operation& what, const Options& options) {
+  if (options.request != nullptr) return comm.requests().make(what, options.tag, options.request);
+  return comm.requests().make_and_wait(what, options.tag);
 }
 
 constexpr const char* kMpiScatter =
@@ -268,6 +287,24 @@ zc_status scatter_from_root(Comm& comm, const void* send, void* recv, std::size_
         place(from, static_cast<std::size_t>(comm.rank()) * count, dtype), is_root && recv == send ? kMpiScatter : ""});
   what.logical_bytes = is_root ? 0 : bytes;
   return submit(comm, what, options);
+}
+
+zc_status send(Comm& comm, const void* send, std::size_t count, zc_dtype dtype, std::int32_t to,
+               const Options& options) {
+  Operation what = between_two(comm, Collective::send, count, dtype, to, options);
+  what.send = send;
+  what.send_bytes = checked_mul(count, zc_dtype_bytes(dtype));
+  check_pointer(comm, "send", send, what.send_bytes, dtype);
+  return submit_between_two(comm, what, options);
+}
+
+zc_status recv(Comm& comm, void* recv, std::size_t count, zc_dtype dtype, std::int32_t from, const Options& options) {
+  Operation what = between_two(comm, Collective::recv, count, dtype, from, options);
+  what.recv = recv;
+  what.recv_bytes = checked_mul(count, zc_dtype_bytes(dtype));
+  check_pointer(comm, "recv", recv, what.recv_bytes, dtype);
+  what.logical_bytes = what.recv_bytes;
+  return submit_between_two(comm, what, options);
 }
 
 zc_status barrier(Comm& comm, const Options& options) {

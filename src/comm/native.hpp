@@ -7,7 +7,7 @@
 #include "comm/comm.hpp"
 #include "comm/schedules.hpp"
 
-#include <zerocomm/coll.h>
+#include <zerocomm/request.h>
 
 namespace zerocomm::comm {
 
@@ -17,6 +17,8 @@ struct Options {
   zc_traffic traffic = ZC_TRAFFIC_DATA;
   double premul = 1.0;
   ScheduleChoice schedule;
+  zc_request** request = nullptr;  // where the request goes; nullptr: blocking
+  std::int64_t tag = 0;
 };
 
 zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,
@@ -39,6 +41,9 @@ zc_status scatter_from_root(Comm& comm, const void* send, void* recv, std::size_
                             std::int32_t root, const Options& options);
 zc_status broadcast(Comm& comm, void* buffer, std::size_t count, zc_dtype dtype, std::int32_t root,
                     const Options& options);
+zc_status send(Comm& comm, const void* send, std::size_t count, zc_dtype dtype, std::int32_t to,
+               const Options& options);
+zc_status recv(Comm& comm, void* recv, std::size_t count, zc_dtype dtype, std::int32_t from, const Options& options);
 zc_status barrier(Comm& comm, const Options& options);
 
 }  // namespace zerocomm::comm

@@ -9,6 +9,14 @@
 
 namespace zerocomm::comm {
 
+std::string Posts::name() const {
+  if (places_ == nullptr) return format("call %llu", static_cast<unsigned long long>(sequence_));
+  std::string text =
+      format("tag %lld, turn %llu", static_cast<long long>(key_.tag), static_cast<unsigned long long>(key_.turn));
+  if (key_.is_pair()) text += format(" from rank %d to %d", key_.from, key_.to);
+  return text;
+}
+
 zc_status Peers::copy_from(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
                            zc_traffic traffic) const noexcept {
   if (bytes == 0) return ZC_OK;

@@ -21,11 +21,10 @@ std::shared_ptr<const Entries> current_list() {
   return list;
 }
 
-}  // namespace
-
-zc_progress* add_progress(zc_progress_fn run, void* context, const void* group) {
+zc_progress* add(zc_progress_fn run, bool (*work)(void*), void* context, const void* group) {
   auto entry = std::make_shared<zc_progress>();
   entry->run = run;
+  entry->work = work;
   entry->context = context;
   entry->group = group;
   entry->generation = fork_generation();
@@ -34,6 +33,16 @@ zc_progress* add_progress(zc_progress_fn run, void* context, const void* group) 
   longer->push_back(entry);
   list = std::move(longer);
   return entry.get();
+}
+
+}  // namespace
+
+zc_progress* add_progress(zc_progress_fn run, void* context, const void* group) {
+  return add(run, nullptr, context, group);
+}
+
+zc_progress* add_progress(bool (*work)(void*), void* context, const void* group) {
+  return add(nullptr, work, context, group);
 }
 
 void remove_progress(zc_progress* handle) noexcept {
@@ -49,19 +58,22 @@ void remove_progress(zc_progress* handle) noexcept {
   while (kept->running.load() != 0) std::this_thread::yield();
 }
 
-bool run_progress(const void* group) noexcept {
-  bool foreign = false;
+Progress run_progress(const void* group) noexcept {
+  Progress result;
   const std::shared_ptr<const Entries> entries = current_list();  // kept while it is walked
   for (const Entry& entry : *entries) {
     if (entry->generation != fork_generation()) continue;
     entry->running.fetch_add(1);
     if (!entry->removed.load()) {
-      entry->run(entry->context);
-      foreign = foreign || entry->group != group;
+      if (entry->work != nullptr)
+        result.more = entry->work(entry->context) || result.more;
+      else
+        entry->run(entry->context);
+      result.foreign = result.foreign || (entry->group != group && !entry->quiet.load());
     }
     entry->running.fetch_sub(1);
   }
-  return foreign;
+  return result;
 }
 
 }  // namespace zerocomm::comm

@@ -26,45 +26,55 @@ class Reading {
 // From here on a buffer is worth a system call per peer.
 constexpr std::uint64_t kLeastPrivateRead = std::uint64_t{128} << 10;
 
-// Which buffers other ranks touch when data moves directly.
-bool touches_send(const Operation& operation, std::int32_t rank) {
-  switch (operation.collective()) {
+// Which buffers other ranks touch when data moves directly. `call` is that of the rank.
+bool touches_send(const transport::CallRecord& call, std::int32_t rank) {
+  switch (static_cast<Collective>(call.collective)) {
     case Collective::broadcast:
     case Collective::scatter_from_root:
-      return rank == operation.call.root;
+      return rank == call.root;
+    case Collective::recv:
+      return false;
     default:
       return true;
   }
 }
-bool touches_recv(const Operation& operation, std::int32_t rank) {
-  return operation.collective() == Collective::all_reduce ||
-         (operation.collective() == Collective::reduce && rank == operation.call.root);
+bool touches_recv(const transport::CallRecord& call, std::int32_t rank) {
+  const auto collective = static_cast<Collective>(call.collective);
+  return collective == Collective::all_reduce || (collective == Collective::reduce && rank == call.root);
+}
+
+bool exchanges(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::all_to_all_v;
 }
 
 // In place, the blocks of two ranks change places: nobody can read a block that its owner has written already.
-bool swaps(const Operation& operation) {
-  return operation.in_place() &&
-         (operation.collective() == Collective::all_to_all || operation.collective() == Collective::all_to_all_v);
+bool swaps(const transport::CallRecord& call) {
+  return call.in_place == 1 && exchanges(static_cast<Collective>(call.collective));
 }
+
+}  // namespace
 
 bool moves_data(const Operation& operation) {
   return is_copy(operation.collective()) || is_reduction(operation.collective());
 }
 
-}  // namespace
+bool always_stages(const Operation& operation) {
+  return operation.collective() == Collective::all_to_all_v || swaps(operation.call);
+}
 
 bool can_move_directly(const Comm& comm, const Operation& operation, const Posts& posts) noexcept {
   if (comm.ranks() == 1) return true;
-  if (swaps(operation)) return false;
   std::uint64_t most_bytes = 0;
   bool all_shared = true;
-  for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
+  for (std::size_t i = 0; i < posts.count(); ++i) {
+    const std::int32_t rank = posts.rank(i);
     const transport::Post& post = posts.of(rank);
-    if (touches_send(operation, rank) && !comm.group().is_shared(post.send)) {
+    if (swaps(post.call)) return false;  // of any rank: one with nothing to exchange is in no place
+    if (touches_send(post.call, rank) && !comm.group().is_shared(post.send)) {
       all_shared = false;
       most_bytes = std::max(most_bytes, post.send.bytes);
     }
-    if (touches_recv(operation, rank) && !comm.group().is_shared(post.recv)) return false;
+    if (touches_recv(post.call, rank) && !comm.group().is_shared(post.recv)) return false;
   }
   return all_shared ||
          (is_copy(operation.collective()) && most_bytes >= kLeastPrivateRead && comm.group().can_read_private());
@@ -204,9 +214,9 @@ zc_status Transfer::compare_counts() noexcept {
       if (sent != expected) {
         Counters::add(comm_->counters().mismatches, 1);
         return fail(ZC_MISMATCH,
-                    "call %llu: zc_all_to_all_v: rank %zu sends %zu elements to rank %zu, which expects %zu (this is "
+                    "%s: zc_all_to_all_v: rank %zu sends %zu elements to rank %zu, which expects %zu (this is "
                     "rank %zu)",
-                    static_cast<unsigned long long>(posts_.sequence()), from, sent, to, expected, self);
+                    posts_.name().c_str(), from, sent, to, expected, self);
       }
       if (to == self) operation_->source_offsets[from] = offset;
       offset += sent;
@@ -232,6 +242,19 @@ zc_status Transfer::move_share(std::size_t slice_bytes, bool* done) noexcept {
   return ZC_OK;
 }
 
+// A rank that has gone with the call unfinished has given its buffers back.
+bool Transfer::someone_left() const noexcept {
+  for (std::size_t i = 0; i < posts_.count(); ++i) {
+    const std::int32_t rank = posts_.rank(i);
+    if (comm_->control().rank(rank).detached.load() == 0) continue;
+    comm_->record_first_error(ZC_PEER_LOST, format("rank %d has destroyed its communicator in the middle of %s, %s",
+                                                   rank, posts_.name().c_str(), describe(operation_->call).c_str())
+                                                .c_str());
+    return true;
+  }
+  return false;
+}
+
 // Moves a part of this rank's share directly.
 zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
   bool died = false, over = false;
@@ -239,12 +262,12 @@ zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
   {
     // Announced first, then checked: a rank that has returned an error sees us and waits, or we see its error.
     const Reading reading(comm_->own_block().busy);
-    died = comm_->dead();
+    died = comm_->dead() || someone_left();
     step("reading");
     if (!died) moved = move_share(slice_bytes, &over);
     // Once more: others may have been told of an error while this rank was stopped in the middle, and have written
     // again what it read.
-    died = died || comm_->dead();
+    died = died || comm_->dead() || someone_left();
     step("read");
   }
   ZC_TRY(moved);
@@ -261,14 +284,14 @@ void Transfer::blame(std::int32_t* culprit, char* text, std::size_t capacity_byt
   if (stage_ == Stage::follow) {
     const schedule::Reached wait = scheduled_->waits_for();
     *culprit = static_cast<std::int32_t>(wait.rank);
-    std::snprintf(text, capacity_bytes, "rank %d has not done step %u of the schedule for call %llu, %s", *culprit,
-                  wait.step, static_cast<unsigned long long>(posts_.sequence()), describe(operation_->call).c_str());
+    std::snprintf(text, capacity_bytes, "rank %d has not done step %u of the schedule for %s, %s", *culprit, wait.step,
+                  posts_.name().c_str(), describe(operation_->call).c_str());
     return;
   }
-  *culprit = posts_.rank(std::min(next_, posts_.count() - 1));
+  *culprit = awaited();
   const char* const missing = stage_ == Stage::others_move ? "finished its share of" : "filled its staging for";
-  std::snprintf(text, capacity_bytes, "rank %d has not %s call %llu, %s", *culprit, missing,
-                static_cast<unsigned long long>(posts_.sequence()), describe(operation_->call).c_str());
+  std::snprintf(text, capacity_bytes, "rank %d has not %s %s, %s", *culprit, missing, posts_.name().c_str(),
+                describe(operation_->call).c_str());
 }
 
 }  // namespace zerocomm::comm

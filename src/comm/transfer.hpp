@@ -13,6 +13,13 @@
 
 namespace zerocomm::comm {
 
+// About what a call moves before it looks at other calls.
+inline constexpr std::size_t kSliceBytes = std::size_t{256} << 10;
+
+// Does the call move data? And does it need staging whatever its buffers are?
+bool moves_data(const Operation& operation);
+bool always_stages(const Operation& operation);
+
 class Transfer {
  public:
   // All ranks have posted, and agree. `local` replaces the moving of data: it runs directly, once.
@@ -22,7 +29,10 @@ class Transfer {
   bool ready() noexcept;
   // Moves at most about `slice_bytes` where the way can be cut. An error of the communicator, or MISMATCH.
   zc_status work(std::size_t slice_bytes) noexcept;
-  // Whom ready() waits for.
+  // Several turns of work() are one slice.
+  bool is_staged() const { return stage_ == Stage::fill || stage_ == Stage::read; }
+  // The rank that ready() waits for, and a text about it.
+  std::int32_t awaited() const { return posts_.rank(std::min(next_, posts_.count() - 1)); }
   void blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept;
 
  private:
@@ -30,6 +40,7 @@ class Transfer {
 
   zc_status compare_counts() noexcept;
   void choose_way() noexcept;
+  bool someone_left() const noexcept;
   zc_status move_slice(std::size_t slice_bytes) noexcept;
   zc_status follow_schedule(std::size_t slice_bytes) noexcept;
   zc_status move_share(std::size_t slice_bytes, bool* done) noexcept;

@@ -60,6 +60,36 @@ struct alignas(128) PostSlot {
   Post post;
 };
 
+// Which request of a rank a post belongs to: the turn-th of a tag, of all ranks or from one rank to another.
+struct RequestKey {
+  std::int64_t tag = 0;
+  std::uint64_t turn = 0;
+  std::int32_t from = -1;  // of a send and its receive; -1: all ranks take part
+  std::int32_t to = -1;
+
+  bool is_pair() const { return from >= 0; }
+  // Never 0. Keys may share a hash.
+  std::uint64_t hash() const noexcept;
+  friend bool operator==(const RequestKey&, const RequestKey&) = default;
+};
+
+// A call that is matched by its key. The owner fills one in and then writes its hash into the list of hashes; it uses
+// the slot again when all other ranks of the request have counted themselves in `seen`. The key is made of atomics: a
+// rank that has found the hash of one key may look at another.
+struct alignas(64) RequestSlot {
+  static constexpr std::uint32_t kOpen = 0, kTaken = 1, kCanceled = 2;
+  Post post;
+  std::atomic<std::int64_t> tag{0};
+  std::atomic<std::uint64_t> turn{0};
+  std::atomic<std::uint64_t> pair{0};
+  // Any rank of the request takes it, once it has found all posts; the owner cancels it. Both only if it is open.
+  std::atomic<std::uint32_t> state{kOpen};
+  std::atomic<std::uint32_t> seen{0};  // other ranks for which the request is over; each adds itself
+
+  void set_key(const RequestKey& key) noexcept;
+  bool has_key(const RequestKey& key) const noexcept;
+};
+
 // Whether a rank is there, for ranks that are processes. `word` is a robust futex of the keeper thread of the rank's
 // process: it holds that thread's id, and the kernel marks it when the thread ends, however it ends.
 struct alignas(64) Liveness {
@@ -101,6 +131,9 @@ struct alignas(128) RankBlock {
   alignas(128) std::atomic<std::uint64_t> brief{0};  // the last call posted, in short: for error texts of others
   std::atomic<std::uint32_t> busy{0};                // readers of other ranks' buffers on this rank at this moment
   std::atomic<std::uint32_t> detached{0};
+  std::atomic<std::uint64_t> posts{0};       // requests that this rank has posted, ever
+  std::atomic<std::uint32_t> wants_slot{0};  // calls of this rank that wait for a slot of their own table
+  BufferRef request_staging;                 // of all its requests; there before the first post that needs it
   alignas(128) Bell bell;
   Liveness liveness;
   PrivateRead private_read;
@@ -112,6 +145,7 @@ struct alignas(128) ControlHeader {
   static constexpr std::uint64_t kMagic = 0x5a65726f436f6d6dULL;  // "ZeroComm"
   std::uint64_t magic = kMagic;
   std::int32_t ranks = 0;
+  std::int32_t requests = 0;  // slots of each rank
   // Who recorded the first error: 0 nobody, else the rank plus 1; with kAborted it called abort and there is no record.
   // Any rank writes it, once: it is complete with one store, so that nobody can die halfway.
   std::atomic<std::uint32_t> first_error{0};
@@ -122,14 +156,17 @@ struct alignas(128) ControlHeader {
   std::atomic<std::uint64_t> wanted_bytes{0};  // being taken at this moment
 };
 
-// A view of the segment: the header, then one block per rank, then one flight ring per rank.
+// A view of the segment: the header, then one block per rank, then one flight ring per rank, then one table of requests
+// per rank: the hashes of its keys (0: free), for a quick search, then the slots.
 class Control {
  public:
-  static constexpr std::size_t bytes(std::int32_t ranks) {
-    return sizeof(ControlHeader) + static_cast<std::size_t>(ranks) * (sizeof(RankBlock) + sizeof(FlightRing));
+  static constexpr std::int32_t kDefaultRequests = 64, kMostRequests = 4096;
+  static constexpr std::size_t bytes(std::int32_t ranks, std::int32_t requests) {
+    return sizeof(ControlHeader) + static_cast<std::size_t>(ranks) * (sizeof(RankBlock) + sizeof(FlightRing) +
+                                                                      hashes_bytes(requests) + slots_bytes(requests));
   }
   // Builds a new segment in zeroed memory that is aligned to 128 bytes.
-  static Control build(std::byte* memory, std::int32_t ranks);
+  static Control build(std::byte* memory, std::int32_t ranks, std::int32_t requests);
   Control() = default;
   explicit Control(std::byte* memory) : memory_(memory) {}
 
@@ -143,11 +180,29 @@ class Control {
                                           static_cast<std::size_t>(ranks()) * sizeof(RankBlock) +
                                           static_cast<std::size_t>(index) * sizeof(FlightRing));
   }
+  std::atomic<std::uint64_t>& request_hash(std::int32_t rank, std::size_t slot) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(table(rank))[slot];
+  }
+  RequestSlot& request(std::int32_t rank, std::size_t slot) const {
+    return reinterpret_cast<RequestSlot*>(table(rank) + hashes_bytes(requests()))[slot];
+  }
   std::int32_t ranks() const { return header().ranks; }
+  std::int32_t requests() const { return header().requests; }
 
   void ring_all() const noexcept;
 
  private:
+  static constexpr std::size_t hashes_bytes(std::int32_t requests) {
+    return (static_cast<std::size_t>(requests) * sizeof(std::uint64_t) + 127) / 128 * 128;
+  }
+  static constexpr std::size_t slots_bytes(std::int32_t requests) {
+    return (static_cast<std::size_t>(requests) * sizeof(RequestSlot) + 127) / 128 * 128;
+  }
+  std::byte* table(std::int32_t rank) const {
+    return memory_ + sizeof(ControlHeader) +
+           static_cast<std::size_t>(ranks()) * (sizeof(RankBlock) + sizeof(FlightRing)) +
+           static_cast<std::size_t>(rank) * (hashes_bytes(requests()) + slots_bytes(requests()));
+  }
   std::byte* memory_ = nullptr;
 };
 

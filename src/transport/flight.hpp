@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace zerocomm::transport {
 
@@ -20,7 +21,16 @@ struct FlightRecord {
   std::int32_t status = 0;  // when it ended
   std::uint64_t call = 0;   // number of the collective; value of a note
   std::uint64_t brief = 0;  // the call in one word
-  char label[16] = {};      // of a note; not terminated if it is full
+  char label[16] = {};      // of a note; not terminated if it is full. Of a request: its tag
+
+  static constexpr std::uint32_t kKeyed = 1U << 16;  // in `kind`: a request; `call` is the turn of its tag
+  bool is_keyed() const { return (kind & kKeyed) != 0; }
+  std::int64_t tag() const {
+    std::int64_t value = 0;
+    std::memcpy(&value, label, sizeof value);
+    return value;
+  }
+  void set_tag(std::int64_t value) { std::memcpy(label, &value, sizeof value); }
 };
 static_assert(sizeof(FlightRecord) == 64);
 

@@ -70,6 +70,9 @@ class Group {
   virtual std::byte* staging(std::int32_t rank, std::size_t half) const noexcept = 0;
   virtual std::size_t staging_half_bytes() const noexcept = 0;
 
+  // Zeroed memory that every rank can reach and that stays until the last of them is gone. Throws Error(NO_MEMORY).
+  virtual BufferRef allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) = 0;
+
   // Can every rank read every other's own memory? And the reading: 0, or what the system said.
   virtual bool can_read_private() const noexcept = 0;
   virtual int read_private(std::int32_t rank, const BufferRef& buffer, std::size_t offset_bytes, void* destination,

@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::uint64_t kStagingHalfBytes = Group::kStagingHalfBytes;
 
-std::uint64_t control_extent(std::int32_t ranks) noexcept {
-  return (Control::bytes(ranks) + kPageBytes - 1) / kPageBytes * kPageBytes;
+std::uint64_t control_extent(std::int32_t ranks, std::int32_t requests) noexcept {
+  return (Control::bytes(ranks, requests) + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
 // Builds the control segment of a group of processes in zeroed memory.
-Control build_control(std::byte* memory, std::int32_t ranks) {
-  const Control control = Control::build(memory, ranks);
+Control build_control(std::byte* memory, std::int32_t ranks, std::int32_t requests) {
+  const Control control = Control::build(memory, ranks, requests);
   ControlHeader& header = control.header();
   ZC_REQUIRE(getrandom(header.secret, sizeof header.secret, 0) == sizeof header.secret, ZC_SYSTEM, "getrandom: %s",
              std::strerror(errno));
@@ -33,19 +33,19 @@ Control build_control(std::byte* memory, std::int32_t ranks) {
 
 }  // namespace
 
-std::uint64_t ShmGroup::staging_offset(std::int32_t ranks, std::int32_t rank) noexcept {
-  return control_extent(ranks) + static_cast<std::uint64_t>(rank) * 2 * kStagingHalfBytes;
+std::uint64_t ShmGroup::staging_offset(std::int32_t ranks, std::int32_t requests, std::int32_t rank) noexcept {
+  return control_extent(ranks, requests) + static_cast<std::uint64_t>(rank) * 2 * kStagingHalfBytes;
 }
 
-Descriptor ShmGroup::create(std::int32_t ranks, std::uint64_t bytes) {
-  const std::uint64_t dynamic = staging_offset(ranks, ranks);
+Descriptor ShmGroup::create(std::int32_t ranks, std::int32_t requests, std::uint64_t bytes) {
+  const std::uint64_t dynamic = staging_offset(ranks, requests, ranks);
   ZC_REQUIRE(bytes > dynamic, ZC_NO_MEMORY, "shared memory of %llu bytes: %d ranks need more than %llu (ZC_SHM_BYTES)",
              static_cast<unsigned long long>(bytes), ranks, static_cast<unsigned long long>(dynamic));
   Descriptor descriptor = ShmArena::create(bytes);
   const std::shared_ptr<ShmArena> arena = ShmArena::map(descriptor);
   std::atomic<std::uint64_t> nobody_else{0};
-  arena->back(0, control_extent(ranks), "control segment", nobody_else);
-  build_control(arena->address(), ranks).header().next_offset.store(dynamic);
+  arena->back(0, control_extent(ranks, requests), "control segment", nobody_else);
+  build_control(arena->address(), ranks, requests).header().next_offset.store(dynamic);
   return descriptor;
 }
 
@@ -59,7 +59,8 @@ ShmGroup::ShmGroup(const Descriptor& segment, topo::Topology topology, std::int3
   const auto ranks = static_cast<std::int32_t>(topology_.node_of_rank.size());
   ZC_REQUIRE(control_.header().magic == ControlHeader::kMagic && control_.ranks() == ranks, ZC_INTERNAL,
              "rank %d: the shared memory that came is not a communicator of %d ranks", rank, ranks);
-  arena_->back(staging_offset(ranks, rank), 2 * kStagingHalfBytes, "staging", control_.header().wanted_bytes);
+  arena_->back(staging_offset(ranks, control_.requests(), rank), 2 * kStagingHalfBytes, "staging",
+               control_.header().wanted_bytes);
   PrivateRead& own = control_.rank(rank).private_read;
   own.token = static_cast<std::uint64_t>(now_ns()) ^ static_cast<std::uint64_t>(getpid()) << 40;
   token_ = std::make_unique<const std::uint64_t>(own.token);
@@ -77,8 +78,9 @@ ShmGroup::ShmGroup(const ShmGroup& parent, std::shared_ptr<Segment> core, topo::
 
 std::shared_ptr<Segment> ShmGroup::make_child(const topo::Topology& topology) {
   const auto ranks = static_cast<std::int32_t>(topology.node_of_rank.size());
-  auto core = heap_->allocate(staging_offset(ranks, ranks), "control segment and staging of a child", nullptr);
-  const Control control = build_control(core->address, ranks);
+  auto core = heap_->allocate(staging_offset(ranks, control_.requests(), ranks),
+                              "control segment and staging of a child", nullptr);
+  const Control control = build_control(core->address, ranks, control_.requests());
   // Whether ranks read each other's memory was found out when the first of the family was made.
   const ReadVerdict verdict = can_read_private() ? kCanRead : kMayNotRead;
   for (std::int32_t rank = 0; rank < ranks; ++rank) control.rank(rank).private_read.verdict.store(verdict);
@@ -150,13 +152,21 @@ zc_link ShmGroup::link(std::int32_t from, std::int32_t to) const {
 
 std::size_t ShmGroup::control_bytes(std::int32_t rank) const {
   const std::size_t core_header_bytes = core_ ? kPageBytes : 0;
-  return (rank == 0 ? control_extent(control_.ranks()) + core_header_bytes : 0) + 2 * kStagingHalfBytes +
-         own_uses_->load() * kPageBytes;
+  return (rank == 0 ? control_extent(control_.ranks(), control_.requests()) + core_header_bytes : 0) +
+         2 * kStagingHalfBytes + own_uses_->load() * kPageBytes;
 }
 
 std::shared_ptr<Segment> ShmGroup::allocate(std::int32_t rank, std::size_t bytes, const char* purpose) {
   ZC_ASSERT(rank == rank_);
   return heap_->allocate(bytes, purpose, own_uses_);
+}
+
+BufferRef ShmGroup::allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) {
+  std::shared_ptr<Segment> segment = allocate(rank, bytes, purpose);
+  const BufferRef place = refer(segment->address, bytes);
+  const std::lock_guard lock(mutex_);
+  for_all_.push_back(std::move(segment));
+  return place;
 }
 
 BufferRef ShmGroup::refer(const void* address, std::size_t bytes) const noexcept {
@@ -208,7 +218,7 @@ void ShmGroup::withdraw(std::uint64_t key, std::int32_t rank) {
 }
 
 std::byte* ShmGroup::staging(std::int32_t rank, std::size_t half) const noexcept {
-  return base_ + staging_offset(control_.ranks(), rank) + half * kStagingHalfBytes;
+  return base_ + staging_offset(control_.ranks(), control_.requests(), rank) + half * kStagingHalfBytes;
 }
 
 std::size_t ShmGroup::staging_half_bytes() const noexcept { return kStagingHalfBytes; }

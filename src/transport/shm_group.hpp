@@ -7,16 +7,18 @@
 #include "transport/shm_arena.hpp"
 #include "transport/shm_heap.hpp"
 
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace zerocomm::transport {
 
 class ShmGroup final : public Group {
  public:
   // Where things lie behind the beginning of the control segment.
-  static std::uint64_t staging_offset(std::int32_t ranks, std::int32_t rank) noexcept;
+  static std::uint64_t staging_offset(std::int32_t ranks, std::int32_t requests, std::int32_t rank) noexcept;
   // Makes the arena of a new communicator, with its control segment built. Throws Error.
-  static Descriptor create(std::int32_t ranks, std::uint64_t bytes);
+  static Descriptor create(std::int32_t ranks, std::int32_t requests, std::uint64_t bytes);
 
   // Joins it as `rank`. Throws Error(NO_MEMORY) if there is none for the staging of this rank.
   ShmGroup(const Descriptor& segment, topo::Topology topology, std::int32_t rank);
@@ -49,6 +51,7 @@ class ShmGroup final : public Group {
   void prepare_staging() override {}  // it is there from the beginning
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override;
+  BufferRef allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) override;
   bool can_read_private() const noexcept override;
   int read_private(std::int32_t rank, const BufferRef& buffer, std::size_t offset_bytes, void* destination,
                    std::size_t bytes) const noexcept override;
@@ -68,6 +71,8 @@ class ShmGroup final : public Group {
   std::int32_t rank_;
   ShmHeap::Count own_uses_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::shared_ptr<Segment> offered_[2];
+  std::mutex mutex_;  // of the following
+  std::vector<std::shared_ptr<Segment>> for_all_;
   std::unique_ptr<const std::uint64_t> token_;  // in memory of this process alone
 };
 

@@ -4,10 +4,10 @@
 
 namespace zerocomm::transport {
 
-ThreadGroup::ThreadGroup(topo::Topology topology)
+ThreadGroup::ThreadGroup(topo::Topology topology, std::int32_t requests)
     : topology_(std::move(topology)),
-      pages_(Control::bytes(static_cast<std::int32_t>(topology_.node_of_rank.size())), "control segment"),
-      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()))) {}
+      pages_(Control::bytes(static_cast<std::int32_t>(topology_.node_of_rank.size()), requests), "control segment"),
+      control_(Control::build(pages_.address(), static_cast<std::int32_t>(topology_.node_of_rank.size()), requests)) {}
 
 std::size_t ThreadGroup::control_bytes(std::int32_t rank) const {
   return (rank == 0 ? pages_.bytes() : 0) + (staging_.load() != nullptr ? 2 * kStagingHalfBytes : 0);
@@ -34,6 +34,14 @@ std::shared_ptr<Segment> ThreadGroup::allocate(std::int32_t /*rank*/, std::size_
   auto pages = std::make_shared<Pages>(bytes, purpose);
   std::byte* const address = pages->address();
   return std::make_shared<Segment>(Segment{std::move(pages), address, bytes, false, 0});
+}
+
+BufferRef ThreadGroup::allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) {
+  std::shared_ptr<Segment> segment = allocate(rank, bytes, purpose);
+  const BufferRef result = refer(segment->address, bytes);
+  const std::lock_guard lock(mutex_);
+  for_all_.push_back(std::move(segment));
+  return result;
 }
 
 BufferRef ThreadGroup::refer(const void* address, std::size_t bytes) const noexcept {
@@ -65,7 +73,7 @@ void ThreadGroup::withdraw(std::uint64_t key, std::int32_t rank) {
 // All ranks share one object, and the core is that object.
 std::shared_ptr<Segment> ThreadGroup::make_child(const topo::Topology& topology) {
   auto core = std::make_shared<Segment>();
-  core->keep = std::make_shared<ThreadGroup>(topology);
+  core->keep = std::make_shared<ThreadGroup>(topology, control_.requests());
   return core;
 }
 

@@ -14,7 +14,7 @@ namespace zerocomm::transport {
 
 class ThreadGroup final : public Group {
  public:
-  explicit ThreadGroup(topo::Topology topology);
+  ThreadGroup(topo::Topology topology, std::int32_t requests);
 
   const Control& control() const override { return control_; }
   const topo::Topology& topology() const override { return topology_; }
@@ -39,6 +39,7 @@ class ThreadGroup final : public Group {
   void prepare_staging() override;
   std::byte* staging(std::int32_t rank, std::size_t half) const noexcept override;
   std::size_t staging_half_bytes() const noexcept override { return kStagingHalfBytes; }
+  BufferRef allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) override;
   bool can_read_private() const noexcept override { return false; }  // nothing is private
   int read_private(std::int32_t, const BufferRef&, std::size_t, void*, std::size_t) const noexcept override {
     return ENOTSUP;
@@ -53,6 +54,7 @@ class ThreadGroup final : public Group {
   std::atomic<std::byte*> staging_{nullptr};
   std::unique_ptr<Pages> staging_pages_;
   mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Segment>> for_all_;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::shared_ptr<Segment>> offered_;
 };
 

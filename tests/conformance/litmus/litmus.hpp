@@ -37,7 +37,7 @@ class Stage {
   Stage() {
     memory_ = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
-    transport::Control::build(address(), 2);
+    transport::Control::build(address(), 2, 1);
     new (&parts()) std::array<Part, 2>;
   }
   ~Stage() { munmap(memory_, bytes()); }
@@ -56,7 +56,7 @@ class Stage {
   bool is_over() const { return part(0).over.load() != 0; }
 
  private:
-  static std::size_t parts_at() { return (transport::Control::bytes(2) + 127) / 128 * 128; }
+  static std::size_t parts_at() { return (transport::Control::bytes(2, 1) + 127) / 128 * 128; }
   static std::size_t bytes() { return parts_at() + sizeof(std::array<Part, 2>); }
   std::byte* address() const { return static_cast<std::byte*>(memory_); }
   std::array<Part, 2>& parts() const { return *reinterpret_cast<std::array<Part, 2>*>(address() + parts_at()); }

@@ -17,18 +17,18 @@ void count_up(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
 TEST(ProgressList, runs_everything_once_and_tells_of_foreign_groups) {
   std::atomic<int> first{0}, second{0};
   const int group_a = 0, group_b = 0;
-  EXPECT_FALSE(run_progress(&group_a));
+  EXPECT_FALSE(run_progress(&group_a).foreign);
   zc_progress* const a = add_progress(count_up, &first, &group_a);
-  EXPECT_FALSE(run_progress(&group_a));
-  EXPECT_TRUE(run_progress(&group_b));
+  EXPECT_FALSE(run_progress(&group_a).foreign);
+  EXPECT_TRUE(run_progress(&group_b).foreign);
   zc_progress* const b = add_progress(count_up, &second, &group_b);
-  EXPECT_TRUE(run_progress(&group_a));
+  EXPECT_TRUE(run_progress(&group_a).foreign);
   EXPECT_EQ(first.load(), 3);
   EXPECT_EQ(second.load(), 1);
   remove_progress(a);
-  EXPECT_FALSE(run_progress(&group_b));
+  EXPECT_FALSE(run_progress(&group_b).foreign);
   remove_progress(b);
-  EXPECT_FALSE(run_progress(&group_b));
+  EXPECT_FALSE(run_progress(&group_b).foreign);
   EXPECT_EQ(first.load(), 3);
   EXPECT_EQ(second.load(), 2);
 }

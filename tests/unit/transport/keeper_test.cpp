@@ -17,9 +17,9 @@ namespace {
 class Shared {
  public:
   explicit Shared(std::int32_t ranks)
-      : bytes_(Control::bytes(ranks)),
+      : bytes_(Control::bytes(ranks, 1)),
         memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)),
-        control_(Control::build(static_cast<std::byte*>(memory_), ranks)) {}
+        control_(Control::build(static_cast<std::byte*>(memory_), ranks, 1)) {}
   ~Shared() { munmap(memory_, bytes_); }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;

@@ -25,7 +25,7 @@ std::uint64_t backed_bytes(const Descriptor& descriptor) {
 
 class SharedMemory : public ::testing::Test {
  protected:
-  Descriptor descriptor_ = ShmGroup::create(2, kExtent);
+  Descriptor descriptor_ = ShmGroup::create(2, 1, kExtent);
   ShmGroup first_{descriptor_, topo::one_node(2), 0};
   ShmGroup second_{descriptor_, topo::one_node(2), 1};
 };
@@ -99,7 +99,7 @@ TEST_F(SharedMemory, beyond_its_extent_is_an_error_with_the_numbers) {
 
 TEST(SharedMemoryOfTheHost, beyond_what_is_left_is_an_error_and_no_signal) {
   const std::size_t wanted = round_up(memory_room().left_bytes + (std::size_t{256} << 20), kPageBytes);
-  const Descriptor descriptor = ShmGroup::create(1, wanted + kExtent);
+  const Descriptor descriptor = ShmGroup::create(1, 1, wanted + kExtent);
   ShmGroup group(descriptor, topo::one_node(1), 0);
   try {
     group.allocate(0, wanted, "test");
@@ -124,7 +124,7 @@ TEST(SharedMemoryOfTheHost, leaves_no_mapping_and_no_descriptor) {
   };
   const int before = mappings();
   {
-    const Descriptor descriptor = ShmGroup::create(1, kExtent);
+    const Descriptor descriptor = ShmGroup::create(1, 1, kExtent);
     const ShmGroup group(descriptor, topo::one_node(1), 0);
     EXPECT_EQ(mappings(), before + 1);
   }
