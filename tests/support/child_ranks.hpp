@@ -229,6 +229,8 @@ inline zc_comm_config process_config(const zc_unique_id& id, std::int32_t ranks,
   config.deadline_ns = options.deadline_ns != 0 ? options.deadline_ns : 60 * kSecondNs;
   config.spin_ns = options.spin_ns;
   config.topology = options.topology;
+  config.requests = options.requests;
+  config.helper_thread = options.helper_thread;
   config.ranks = ranks;
   config.rank = rank;
   config.id = &id;

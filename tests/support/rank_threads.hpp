@@ -25,6 +25,8 @@ struct RankOptions {
   std::int64_t deadline_ns = 0;
   std::int64_t spin_ns = 0;
   const char* topology = nullptr;
+  std::int32_t requests = 0;
+  bool helper_thread = false;
 };
 
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
@@ -53,6 +55,8 @@ class RankThreads {
     config.deadline_ns = options.deadline_ns != 0 ? options.deadline_ns : 60 * kSecondNs;
     config.spin_ns = options.spin_ns;
     config.topology = options.topology;
+    config.requests = options.requests;
+    config.helper_thread = options.helper_thread;
     create(ranks, config);
   }
   ~RankThreads() {

@@ -15,7 +15,7 @@ namespace zerocomm::test {
 
 // The factors of the product and their levels.
 struct Product {
-  static constexpr std::int32_t kRanks[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 33};
+  static constexpr std::int32_t kRanks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
   struct Types {
     zc_dtype input, output;
   };
@@ -26,10 +26,10 @@ struct Product {
       {ZC_DTYPE_F32, ZC_DTYPE_BF16},  {ZC_DTYPE_F16, ZC_DTYPE_F32},       {ZC_DTYPE_F32, ZC_DTYPE_F16},
       {ZC_DTYPE_F16, ZC_DTYPE_BF16},  {ZC_DTYPE_F8E4M3, ZC_DTYPE_F8E4M3},
   };
-  static constexpr std::size_t kForms = 6, kOps = 6, kCounts = 6;
-  enum Factor { form, types, op, in_place, counts, shifted, ranks };
+  static constexpr std::size_t kForms = kFormCount, kOps = 6, kCounts = 6;
+  enum Factor { form, types, op, in_place, counts, shifted, ranks, request };
   static std::vector<std::size_t> levels() {
-    return {kForms, std::size(kTypes), kOps, 2, kCounts, 2, std::size(kRanks)};
+    return {kForms, std::size(kTypes), kOps, 2, kCounts, 2, std::size(kRanks), 2};
   }
 
   static std::size_t count_of(std::size_t level, std::size_t p, bool one_block_per_rank) {
@@ -60,14 +60,17 @@ struct Product {
     what.op = static_cast<zc_op>(row[op] + 1);
     what.in_place = row[in_place] != 0;
     what.shifted = row[shifted] != 0;
+    what.request = row[request] != 0;
     what.ranks = kRanks[row[ranks]];
     const auto p = static_cast<std::size_t>(what.ranks);
-    const bool blocks = what.form == Form::reduce_scatter || what.form == Form::all_gather;
+    const bool blocks =
+        what.form == Form::reduce_scatter || what.form == Form::all_gather || what.form >= Form::all_to_all;
     if (has_counts(what.form))
       what.counts = counts_of(row[counts], p);
     else
       what.count = count_of(row[counts], p, blocks);
-    if (what.form == Form::broadcast) what.root = what.ranks / 2;
+    what.uneven = what.form == Form::all_to_all_v && row[counts] % 2 != 0;
+    if (has_root(what.form)) what.root = what.ranks / 2;
     if (what.op == ZC_OP_PREMUL_SUM) what.premul = row[counts] % 2 == 0 ? 0.3 : ZC_PREMUL_ZERO;
     what.seed = 1 + row[op] + 10 * row[types];
     return what;
@@ -94,7 +97,7 @@ class CollectiveProduct : public ::testing::Test {
 
 TYPED_TEST_SUITE_P(CollectiveProduct);
 
-// Pairs of any two of: collective, types, operation, in place, count, alignment, ranks.
+// Pairs of any two of: collective, types, operation, in place, count, alignment, ranks, blocking or with a request.
 TYPED_TEST_P(CollectiveProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
   const auto rows = pairwise_rows(Product::levels(), [](const Row& row) { return is_legal(Product::make(row)); });
   ASSERT_GT(rows.size(), 100u);
@@ -121,12 +124,12 @@ TYPED_TEST_P(CollectiveFullProduct, equals_its_schedule_bit_for_bit_and_writes_n
         rest /= levels[factor];
         return level;
       };
-      Row row = {take(0), take(1), take(2), 0, take(4), 0, n};
+      Row row = {take(0), take(1), take(2), 0, take(4), 0, n, 0};
       if (!is_legal(Product::make(row))) continue;
       const Prepared prepared = prepare(Product::make(row));
       std::vector<Case> places;  // the same call with its buffers in other places
-      for (std::size_t place = 0; place < 4; ++place) {
-        row[Product::in_place] = place / 2, row[Product::shifted] = place % 2;
+      for (std::size_t place = 0; place < 8; ++place) {
+        row[Product::in_place] = place / 2 % 2, row[Product::shifted] = place % 2, row[Product::request] = place / 4;
         if (is_legal(Product::make(row))) places.push_back(Product::make(row));
       }
       group.run([&](zc_comm* comm, std::int32_t rank) {

@@ -3,6 +3,8 @@
 #include "support/guarded_buffer.hpp"
 #include "support/rank_failure.hpp"
 
+#include <zerocomm/request.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -28,10 +30,13 @@ Buffers lay_out(const Case& what, std::int32_t rank, const Bytes& input) {
   if (what.in_place || what.form == Form::broadcast) {
     result.first = std::make_unique<GuardedBuffer>(std::max(send_bytes, recv_bytes), what.shifted ? each : 0);
     result.send = result.recv = null_if_empty(*result.first, what.shifted);
-    const std::size_t own_bytes = block_offset(what, rank) * each;
-    if (result.send != nullptr && (what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v))
+    const std::size_t own_bytes = what.form == Form::all_to_all_v ? 0 : block_offset(what, rank) * each;
+    const bool is_root = rank == what.root;
+    if (result.send != nullptr && (what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v ||
+                                   (what.form == Form::scatter_from_root && is_root)))
       result.recv += own_bytes;
-    if (result.send != nullptr && (what.form == Form::all_gather || what.form == Form::all_gather_v))
+    if (result.send != nullptr && (what.form == Form::all_gather || what.form == Form::all_gather_v ||
+                                   (what.form == Form::gather_to_root && is_root)))
       result.send += own_bytes;
   } else {
     result.first = std::make_unique<GuardedBuffer>(send_bytes, what.shifted ? each : 0);
@@ -43,9 +48,23 @@ Buffers lay_out(const Case& what, std::int32_t rank, const Bytes& input) {
   return result;
 }
 
-zc_status call(zc_comm* comm, const Case& what, std::byte* send, std::byte* recv) {
+zc_status all_to_all_v(zc_comm* comm, const Case& what, std::int32_t rank, const std::byte* send, std::byte* recv,
+                       const zc_coll_options& options) {
+  std::vector<std::size_t> sent, expected;
+  for (std::int32_t peer = 0; peer < what.ranks; ++peer) {
+    sent.push_back(pair_count(what, rank, peer));
+    expected.push_back(pair_count(what, peer, rank));
+  }
+  // A request has copied them when the call returns.
+  return zc_all_to_all_v(comm, send, sent.data(), recv, expected.data(), what.dtype, &options);
+}
+
+zc_status begin(zc_comm* comm, const Case& what, std::int32_t rank, std::byte* send, std::byte* recv,
+                zc_request** request) {
   zc_coll_options options{};
   options.struct_size = sizeof options;
+  options.request = request;
+  if (request != nullptr) options.tag = static_cast<std::int64_t>(what.count % 3);
   options.output_dtype = what.output == what.dtype ? ZC_DTYPE_NONE : what.output;
   if (what.op == ZC_OP_PREMUL_SUM) options.premul = what.premul;
   switch (what.form) {
@@ -59,19 +78,44 @@ zc_status call(zc_comm* comm, const Case& what, std::byte* send, std::byte* recv
       return zc_all_gather(comm, send, recv, what.count, what.dtype, &options);
     case Form::all_gather_v:
       return zc_all_gather_v(comm, send, recv, what.counts.data(), what.dtype, &options);
+    case Form::reduce:
+      return zc_reduce(comm, send, recv, what.count, what.dtype, what.op, what.root, &options);
+    case Form::all_to_all:
+      return zc_all_to_all(comm, send, recv, what.count, what.dtype, &options);
+    case Form::all_to_all_v:
+      return all_to_all_v(comm, what, rank, send, recv, options);
+    case Form::gather_to_root:
+      return zc_gather_to_root(comm, send, recv, what.count, what.dtype, what.root, &options);
+    case Form::scatter_from_root:
+      return zc_scatter_from_root(comm, send, recv, what.count, what.dtype, what.root, &options);
     default:
       return zc_broadcast(comm, recv, what.count, what.dtype, what.root, &options);
   }
 }
 
+zc_status call(zc_comm* comm, const Case& what, std::int32_t rank, std::byte* send, std::byte* recv) {
+  if (!what.request) return begin(comm, what, rank, send, recv, nullptr);
+  zc_request* request = nullptr;
+  const zc_status status = begin(comm, what, rank, send, recv, &request);
+  RANK_CHECK((request != nullptr) == (status == ZC_OK), "%s: a request and %s", describe(what).c_str(),
+             zc_status_name(status));
+  if (status != ZC_OK) return status;
+  const zc_status ended = zc_request_wait(&request);
+  RANK_CHECK(request == nullptr, "%s: the request is still there", describe(what).c_str());
+  return ended;
+}
+
 // A reduction in place writes the rank's own block; everything else of the input stays.
 void check_input_kept(const Case& what, std::int32_t rank, const Bytes& input, const Buffers& buffers) {
   if (input.empty() || what.form == Form::broadcast) return;
-  const bool scatters = what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v;
-  if (what.in_place && !scatters) return;
+  const bool scatters = what.form == Form::reduce_scatter || what.form == Form::reduce_scatter_v ||
+                        (what.form == Form::scatter_from_root && rank == what.root);
+  // A rank that gets nothing has nothing in place.
+  const bool in_place = what.in_place && recv_count(what, rank) != 0;
+  if (in_place && !scatters) return;
   const std::size_t each = zc_dtype_bytes(what.dtype);
-  const std::size_t own = what.in_place ? block_offset(what, rank) * each : input.size();
-  const std::size_t end = what.in_place ? own + block_count(what, rank) * each : input.size();
+  const std::size_t own = in_place ? block_offset(what, rank) * each : input.size();
+  const std::size_t end = in_place ? own + block_count(what, rank) * each : input.size();
   RANK_CHECK(std::memcmp(buffers.send, input.data(), own) == 0, "%s: the input was written", describe(what).c_str());
   RANK_CHECK(end == input.size() || std::memcmp(buffers.send + end, input.data() + end, input.size() - end) == 0,
              "%s: the input behind the own block was written", describe(what).c_str());
@@ -92,7 +136,7 @@ void run_case(zc_comm* comm, std::int32_t rank, const Case& what, const Prepared
   const auto self = static_cast<std::size_t>(rank);
   const Bytes &input = prepared.inputs[self], &expected = prepared.outputs[self];
   const Buffers buffers = lay_out(what, rank, input);
-  const zc_status status = call(comm, what, buffers.send, buffers.recv);
+  const zc_status status = call(comm, what, rank, buffers.send, buffers.recv);
   RANK_CHECK(status == ZC_OK, "%s: %s: %s", describe(what).c_str(), zc_status_name(status), zc_last_error());
 
   const std::size_t count = recv_count(what, rank), out_each = zc_dtype_bytes(what.output);
@@ -105,8 +149,7 @@ void run_case(zc_comm* comm, std::int32_t rank, const Case& what, const Prepared
   RANK_CHECK(buffers.first->guards_intact() && (!buffers.second || buffers.second->guards_intact()),
              "%s: memory outside the buffers was written", describe(what).c_str());
   check_input_kept(what, rank, input, buffers);
-  if (what.form != Form::reduce_scatter && what.form != Form::reduce_scatter_v)
-    check_equal_on_all_ranks(comm, what, hash_bytes(buffers.recv, count * out_each));
+  if (replicates(what.form)) check_equal_on_all_ranks(comm, what, hash_bytes(buffers.recv, count * out_each));
 }
 
 }  // namespace zerocomm::test
