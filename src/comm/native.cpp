@@ -5,6 +5,7 @@
 #include "comm/collective.hpp"
 #include "comm/requests.hpp"
 #include "comm/scheduled.hpp"
+#include "comm/transfer.hpp"
 #include "device/reduce.hpp"
 
 #include <bit>
@@ -102,7 +103,8 @@ const void* place(const void* base, std::size_t elements, zc_dtype dtype) {
 zc_status submit(Comm& comm, Operation& what, const Options& options) {
   choose_schedule(comm, what, options.schedule);
   if (options.request != nullptr) return comm.requests().make(what, options.tag, options.request);
-  if (what.plan != nullptr && what.plan->program->scratch_chunks() != 0) comm.group().prepare_staging();
+  const bool has_scratch = what.plan != nullptr && what.plan->program->scratch_chunks() != 0;
+  if (has_scratch || always_stages(what)) comm.group().prepare_staging();
   return run_collective(comm, what, nullptr);
 }
 
@@ -227,7 +229,6 @@ zc_status all_to_all(Comm& comm, const void* send, void* recv, std::size_t count
   const std::size_t block_bytes = checked_mul(count, zc_dtype_bytes(dtype)), bytes = checked_mul(ranks, block_bytes);
   take(comm, what, {"zc_all_to_all", send, bytes, recv, bytes, ZC_DTYPE_NONE, send, send});
   what.logical_bytes = (ranks - 1) * block_bytes;
-  if (what.in_place()) comm.group().prepare_staging();
   return submit(comm, what, options);
 }
 
@@ -248,7 +249,6 @@ zc_status all_to_all_v(Comm& comm, const void* send, const std::size_t* send_cou
   what.counts = send_counts;
   what.recv_counts = recv_counts;
   what.logical_bytes = (received.total() - received.count(comm.rank())) * element_bytes;
-  comm.group().prepare_staging();  // the counts are compared there
   return submit(comm, what, options);
 }
 

@@ -117,9 +117,9 @@ void Requests::post(zc_request& request) noexcept {
   request.flight = comm_->flight().begin(record);
   transport::RequestSlot& slot = own_slot(request);
   announce(*comm_, slot.post, request.operation, 0);
-  slot.set_key(request.key);
   slot.state.store(transport::RequestSlot::kOpen);
   slot.seen.store(0);
+  slot.set_key(request.key);  // last: another key may have the same hash, and somebody may be about to compare this one
   step("request written");
   comm_->own_block().brief.store(record.brief);
   comm_->control().request_hash(comm_->rank(), request.slot).store(request.hash);
@@ -172,8 +172,7 @@ zc_status Requests::make_and_wait(const Operation& operation, std::int64_t tag) 
     // A slot whose request is over here comes back when the others have seen that; the caller's own do not.
     const auto comes_back = [&] {
       const std::lock_guard lock(mutex_);
-      return std::any_of(requests_.get(), requests_.get() + count_,
-                         [](const zc_request& one) { return one.listed && !one.held; });
+      return std::any_of(requests_.get(), requests_.get() + count_, [](const zc_request& one) { return !one.held; });
     };
     if (status != ZC_AGAIN || !comes_back()) return status;
     const auto ready = [&]() -> int {

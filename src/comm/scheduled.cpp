@@ -40,7 +40,10 @@ bool all_reachable(const Comm& comm, const Posts& posts) {
 }  // namespace
 
 Scheduled::Scheduled(const Comm& comm, const Operation& operation, const Posts& posts)
-    : comm_(&comm), operation_(&operation), posts_(posts), staged_(swaps(operation) || !all_reachable(comm, posts)) {
+    : comm_(&comm),
+      operation_(&operation),
+      posts_(posts),
+      staged_(comm.ranks() > 1 && (swaps(operation) || !all_reachable(comm, posts))) {
   const schedule::Key& key = program().key();
   std::size_t longest = 0;
   for (std::uint32_t chunk = 0; chunk < key.chunks; ++chunk)

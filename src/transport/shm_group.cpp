@@ -81,6 +81,7 @@ std::shared_ptr<Segment> ShmGroup::make_child(const topo::Topology& topology) {
   auto core = heap_->allocate(staging_offset(ranks, control_.requests(), ranks),
                               "control segment and staging of a child", nullptr);
   const Control control = build_control(core->address, ranks, control_.requests());
+  heap_->mark_core(*core);
   // Whether ranks read each other's memory was found out when the first of the family was made.
   const ReadVerdict verdict = can_read_private() ? kCanRead : kMayNotRead;
   for (std::int32_t rank = 0; rank < ranks; ++rank) control.rank(rank).private_read.verdict.store(verdict);
@@ -162,11 +163,10 @@ std::shared_ptr<Segment> ShmGroup::allocate(std::int32_t rank, std::size_t bytes
 }
 
 BufferRef ShmGroup::allocate_for_all(std::int32_t rank, std::size_t bytes, const char* purpose) {
-  std::shared_ptr<Segment> segment = allocate(rank, bytes, purpose);
-  const BufferRef place = refer(segment->address, bytes);
-  const std::lock_guard lock(mutex_);
-  for_all_.push_back(std::move(segment));
-  return place;
+  ZC_ASSERT(rank == rank_);
+  const std::shared_ptr<Segment> segment = heap_->allocate(bytes, purpose, nullptr);
+  heap_->leave_to_core(*segment);
+  return refer(segment->address, bytes);
 }
 
 BufferRef ShmGroup::refer(const void* address, std::size_t bytes) const noexcept {

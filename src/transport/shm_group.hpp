@@ -7,9 +7,7 @@
 #include "transport/shm_arena.hpp"
 #include "transport/shm_heap.hpp"
 
-#include <mutex>
 #include <string>
-#include <vector>
 
 namespace zerocomm::transport {
 
@@ -71,8 +69,6 @@ class ShmGroup final : public Group {
   std::int32_t rank_;
   ShmHeap::Count own_uses_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::shared_ptr<Segment> offered_[2];
-  std::mutex mutex_;  // of the following
-  std::vector<std::shared_ptr<Segment>> for_all_;
   std::unique_ptr<const std::uint64_t> token_;  // in memory of this process alone
 };
 

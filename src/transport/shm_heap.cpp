@@ -13,14 +13,34 @@ namespace {
 struct Header {
   static constexpr std::uint32_t kBeingFreed = 1U << 31;
   std::atomic<std::uint32_t> users{0};
-  std::uint64_t bytes = 0;  // of the allocation, this page included
+  std::uint64_t bytes = 0;    // of the allocation, this page included
+  std::uint32_t is_core = 0;  // 1: it begins with the control segment of a group
 };
 
 Header& header_at(const ShmArena& arena, std::uint64_t offset) {
   return *reinterpret_cast<Header*>(arena.address() + offset);
 }
 
-// One user of an allocation. The last one gives the memory back, whichever rank it is.
+// One user less. The last one gives the memory back, whichever rank it is, and with the core of a group what belongs to
+// all of its ranks.
+void leave(const ShmArena& arena, std::uint64_t offset) {
+  Header& header = header_at(arena, offset);
+  std::uint32_t seen = header.users.load(), next = 0;
+  do {
+    next = seen == 1 ? Header::kBeingFreed : seen - 1;
+  } while (!header.users.compare_exchange_weak(seen, next));
+  if (next != Header::kBeingFreed) return;
+  if (header.is_core != 0) {
+    const Control control(arena.address() + offset + kPageBytes);
+    for (std::int32_t rank = 0; rank < control.ranks(); ++rank)
+      if (const BufferRef& staging = control.rank(rank).request_staging; staging.bytes != 0)
+        leave(arena, staging.offset - kPageBytes);
+  }
+  arena.release(offset + kPageBytes, header.bytes - kPageBytes);
+  arena.release(offset, kPageBytes);  // only now may the owner take the place again
+}
+
+// One user of an allocation.
 class Use {
  public:
   // `own` counts the uses of the rank that took the memory; nullptr for others.
@@ -30,14 +50,7 @@ class Use {
   }
   ~Use() {
     if (own_) own_->fetch_sub(1);
-    Header& header = header_at(*arena_, offset_);
-    std::uint32_t seen = header.users.load(), next = 0;
-    do {
-      next = seen == 1 ? Header::kBeingFreed : seen - 1;
-    } while (!header.users.compare_exchange_weak(seen, next));
-    if (next != Header::kBeingFreed) return;
-    arena_->release(offset_ + kPageBytes, header.bytes - kPageBytes);
-    arena_->release(offset_, kPageBytes);  // only now may the owner take the place again
+    leave(*arena_, offset_);
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -82,6 +95,7 @@ std::shared_ptr<Segment> ShmHeap::allocate(std::size_t bytes, const char* purpos
   arena_->back(place.offset, needed, purpose, root_.header().wanted_bytes);
   Header& header = header_at(*arena_, place.offset);
   header.bytes = needed;
+  header.is_core = 0;
   header.users.store(1);
   auto segment = std::make_shared<Segment>();
   segment->keep = std::make_shared<Use>(arena_, place.offset, own);
@@ -94,6 +108,10 @@ std::uint64_t ShmHeap::header_of(const Segment& segment) {
   const auto* use = segment.adopted ? nullptr : static_cast<const Use*>(segment.keep.get());
   return use != nullptr ? use->offset() : 0;
 }
+
+void ShmHeap::mark_core(const Segment& segment) const { header_at(*arena_, header_of(segment)).is_core = 1; }
+
+void ShmHeap::leave_to_core(const Segment& segment) const { header_at(*arena_, header_of(segment)).users.fetch_add(1); }
 
 std::shared_ptr<void> ShmHeap::use(std::uint64_t header_offset) const {
   auto& users = header_at(*arena_, header_offset).users;

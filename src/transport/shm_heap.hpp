@@ -33,6 +33,11 @@ class ShmHeap {
 
   // Where the header of the allocation lies that `segment` holds; 0 if it holds none.
   static std::uint64_t header_of(const Segment& segment);
+  // `segment` begins with the control segment of a group, all of whose ranks use it.
+  void mark_core(const Segment& segment) const;
+  // The group's core, and where it has none the arena, uses this allocation as well: it stays as long as the last of
+  // the group's ranks. The control segment names it as the staging of a rank's requests.
+  void leave_to_core(const Segment& segment) const;
   // One more user of another rank's allocation; nullptr if it has no user any more.
   std::shared_ptr<void> use(std::uint64_t header_offset) const;
 

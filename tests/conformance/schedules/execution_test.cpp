@@ -10,6 +10,7 @@
 
 #include <zerocomm/coll.h>
 #include <zerocomm/mem.h>
+#include <zerocomm/request.h>
 #include <zerocomm/schedule.h>
 
 #include <algorithm>
@@ -30,6 +31,7 @@ struct Call {
   std::vector<std::size_t> counts{};  // of the _v forms
   bool in_place = false;
   bool shared = false;  // buffers of zc_mem_alloc
+  bool keyed = false;   // as a request
 };
 
 std::string describe(const Call& call) {
@@ -88,12 +90,13 @@ class Buffer {
   void* memory_ = nullptr;
 };
 
-zc_status make(zc_comm* comm, const Call& call, const std::byte* send, std::byte* recv) {
+zc_status begin(zc_comm* comm, const Call& call, const std::byte* send, std::byte* recv, zc_request** request) {
   zc_coll_options options{};
   options.struct_size = sizeof options;
   const std::string name(call.row->name);
   options.algorithm = name.c_str();
   options.reproducible = ZC_OFF;
+  options.request = request;
   const bool v = !call.counts.empty();
   switch (call.row->collective) {
     case Collective::all_reduce:
@@ -118,6 +121,13 @@ zc_status make(zc_comm* comm, const Call& call, const std::byte* send, std::byte
       return zc_scatter_from_root(comm, send, recv, call.count, call.dtype, call.root, &options);
   }
   return ZC_INTERNAL;
+}
+
+zc_status make(zc_comm* comm, const Call& call, const std::byte* send, std::byte* recv) {
+  if (!call.keyed) return begin(comm, call, send, recv, nullptr);
+  zc_request* request = nullptr;
+  const zc_status status = begin(comm, call, send, recv, &request);
+  return status == ZC_OK ? zc_request_wait(&request) : status;
 }
 
 // Where the smaller of the two buffers lies in the larger when a rank is in place.
@@ -191,6 +201,7 @@ std::vector<Call> calls_of(const schedule::Algorithm& row, std::int32_t ranks) {
     call.op = schedule::is_reduction(row.collective) ? types.op : ZC_OP_SUM;
     if (schedule::has_root(row.collective)) call.root = static_cast<std::int32_t>(turn * 5 % p);
     call.shared = turn % 2 == 0;
+    call.keyed = (turn + p) % 3 == 0;
     calls.push_back(call);
     if (can_be_in_place(row.collective)) {
       call.in_place = true;
@@ -236,6 +247,7 @@ TEST(ScheduleExecution, takes_several_rounds_where_staging_is_short) {
       call.root = schedule::has_root(row.collective) ? 1 : 0;
       call.count = 200'003;
       call.shared = shared;
+      call.keyed = row.name != "direct";
       const Expected expected = expect(call);
       group.run([&](zc_comm* comm, std::int32_t rank) { run_rank(comm, rank, call, expected); });
       ASSERT_FALSE(HasFailure());

@@ -2,6 +2,7 @@
 #include "model/case.hpp"
 #include "model/comm/bell.hpp"
 #include "model/comm/first_error.hpp"
+#include "model/comm/requests.hpp"
 #include "model/comm/sequence_slots.hpp"
 
 namespace zerocomm::test {
@@ -28,6 +29,11 @@ TEST(FirstErrorModelLong, holds_for_three_ranks_of_which_two_die) {
   expect_holds("3 ranks, 2 deaths, 1 deadline", FirstError{3, {1, 1, 1}, 2, 1, 0, true});
   expect_holds("3 ranks, 2 calls, 2 deaths", FirstError{3, {2, 2, 2}, 2});
   expect_holds("3 ranks, 1 death, 1 abort", FirstError{3, {1, 1, 1}, 1, 0, 1, true});
+}
+
+TEST(RequestTableLong, holds_when_requests_are_canceled_anywhere) {
+  expect_holds("2 ranks, 2 keys in two orders, 2 slots, both cancel", RequestTable{2, 2, 2, 1, {3, 3}});
+  expect_holds("3 ranks, 2 keys, 1 slot, one cancels", RequestTable{3, 2, 1, 0, {1, 0, 0}});
 }
 
 }  // namespace

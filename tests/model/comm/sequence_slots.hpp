@@ -26,6 +26,7 @@ struct SequenceSlots {
     agreement_with_all,
     finished_after_move,
     finished_of_empty_share,
+    finished_set_back,
     wait_for_readers_out,
     busy_while_moving,
     busy_before_check,
@@ -48,7 +49,7 @@ struct SequenceSlots {
     // Shared.
     std::uint8_t sequence[2] = {};
     std::uint8_t record[2] = {};
-    std::uint8_t finished = 0;
+    std::uint8_t finished[2] = {};  // set back before each post
     std::uint8_t busy = 0;
     std::uint8_t lent = 0;  // call + 1 whose buffers others may use
     // Its own.
@@ -172,6 +173,7 @@ inline constexpr Line<Model> kRank[] = {
      [](const Model& m, State& s, int me, int) {
        Rank& self = s.rank[me];
        self.record[m.slot_of(self)] = kTorn;
+       if (!m.lacks(Without::finished_set_back)) self.finished[m.slot_of(self)] = 0;
        if (m.lacks(Without::record_before_sequence)) self.sequence[m.slot_of(self)] = self.lent;
        return next();
      }},
@@ -212,7 +214,7 @@ inline constexpr Line<Model> kRank[] = {
     {announce, "counts itself as a reader",
      [](const Model& m, State& s, int me, int) {
        s.rank[me].busy = !m.lacks(Without::busy_while_moving) && !m.lacks(Without::busy_before_check);
-       if (m.lacks(Without::finished_after_move)) s.rank[me].finished = s.rank[me].lent;
+       if (m.lacks(Without::finished_after_move)) s.rank[me].finished[m.slot_of(s.rank[me])] = 1;
        return next();
      }},
     {check_error, "looks for an error",
@@ -253,13 +255,13 @@ inline constexpr Line<Model> kRank[] = {
     {store_finished, "stores finished",
      [](const Model& m, State& s, int me, int) {
        const bool empty = me == m.ranks - 1 && m.lacks(Without::finished_of_empty_share);
-       if (!empty) s.rank[me].finished = s.rank[me].lent;
+       if (!empty) s.rank[me].finished[m.slot_of(s.rank[me])] = 1;
        return m.lacks(Without::wait_for_readers_out) ? jump(return_ok) : next();
      }},
     {see_finished, "looks whether a rank has finished",
      [](const Model& m, State& s, int me, int choice) {
        const Rank& self = s.rank[me];
-       return see(m, s, me, choice, s.rank[self.peer].finished > self.call, return_ok, failed_end);
+       return see(m, s, me, choice, s.rank[self.peer].finished[m.slot_of(self)] != 0, return_ok, failed_end);
      },
      2},
     {return_ok, "returns",
