@@ -14,6 +14,8 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/src)  # zc needs the library beside it
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(runtime_package libzerocomm${PROJECT_VERSION_MAJOR})
@@ -21,33 +23,29 @@ set(exact "(= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime_package})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "collectives and ZeRO sharding: shared library
- ZeroComm gives a training framework the mechanism of the Zero Redundancy
- Optimizer, and MPI-style collectives, behind a plain C interface.
- .
- This package has the shared library.")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/deb/triggers)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "ZeroComm gives a training framework the mechanism of the Zero Redundancy
+Optimizer, and MPI-style collectives, behind a plain C interface.
+
+This package has the shared library.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libzerocomm-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${runtime_package} ${exact}")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "collectives and ZeRO sharding: development files
- ZeroComm gives a training framework the mechanism of the Zero Redundancy
- Optimizer, and MPI-style collectives, behind a plain C interface.
- .
- This package has the headers for C and C++, the archive, and what
- find_package and pkg-config read.")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "ZeroComm gives a training framework the mechanism of the Zero Redundancy
+Optimizer, and MPI-style collectives, behind a plain C interface.
+
+This package has the headers for C and C++, the archive, and what
+find_package and pkg-config read.")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME zerocomm-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "${runtime_package} ${exact}")
-set(CPACK_COMPONENT_TOOLS_DESCRIPTION "collectives and ZeRO sharding: the program zc
- ZeroComm gives a training framework the mechanism of the Zero Redundancy
- Optimizer, and MPI-style collectives, behind a plain C interface.
- .
- This package has the program zc, which starts ranks, prints layouts and
- estimates memory.")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "ZeroComm gives a training framework the mechanism of the Zero Redundancy
+Optimizer, and MPI-style collectives, behind a plain C interface.
+
+This package has the program zc, which starts ranks, prints layouts and
+estimates memory.")
 
 set(CPACK_COMPONENTS_ALL runtime development)
 if(TARGET zc)
