@@ -142,6 +142,14 @@ class Comm : public detail::Handle<CommView, zc_comm, zc_comm_destroy> {
     for (std::size_t i = 0; i < room; ++i) comms[i] = Comm(made[i]);
     return comms;
   }
+
+  /** The ranks of one colour form a child, numbered by key; with ZC_NONE the result is empty. Collective. */
+  static Comm split(CommView parent, std::int32_t color, std::int32_t key, const CommConfig &config = {}) {
+    const zc_comm_config raw = config.raw();
+    zc_comm *child = nullptr;
+    check(zc_comm_split(parent.get(), color, key, &raw, &child));
+    return Comm(child);
+  }
 };
 
 /** Options of one wait, as in zc_wait_options. */

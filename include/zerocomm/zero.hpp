@@ -32,6 +32,9 @@ struct ZeroConfig {
   std::int32_t poison = 0;
   double gradient_divisor = 0;
   std::chrono::nanoseconds deadline{0};
+  zc_pre_reduce_fn pre_reduce = nullptr;
+  void *pre_reduce_context = nullptr;
+  zc_allocator gather_allocator{};
 
   zc_zero_config raw() const noexcept {
     zc_zero_config config{};
@@ -49,119 +52,15 @@ struct ZeroConfig {
     config.poison = poison;
     config.gradient_divisor = gradient_divisor;
     config.deadline_ns = deadline.count();
+    config.pre_reduce = pre_reduce;
+    config.pre_reduce_context = pre_reduce_context;
+    config.gather_allocator = gather_allocator;
     return config;
   }
 };
 
-namespace detail {
-
-/** What the typed calls of an engine compare with: of every use its count and dtypes, of every unit its uses. */
-struct UseTable {
-  struct Row {
-    std::size_t count;
-    zc_dtype dtype;
-    zc_dtype gradient_dtype;
-  };
-  std::vector<Row> uses;
-  std::vector<std::vector<std::size_t>> units;
-
-  explicit UseTable(const Layout &layout) {
-    const zc_layout_info info = layout.info();
-    for (std::size_t i = 0; i < info.use_count; ++i) {
-      const zc_use_info use = layout.use(i);
-      const zc_buffer_info buffer = layout.buffer(use.buffer);
-      uses.push_back({use.in_tensor.count, buffer.dtype, buffer.gradient_dtype});
-    }
-    for (std::size_t unit = 0; unit < info.unit_count; ++unit) {
-      auto &list = units.emplace_back(layout.unit(unit).use_count);
-      for (std::size_t i = 0; i < list.size(); ++i) list[i] = layout.unit_use(unit, i);
-    }
-  }
-
-  const Row &use(const char *call, std::size_t use) const { return at(call, "use", uses, use); }
-  const std::vector<std::size_t> &unit(const char *call, std::size_t unit) const {
-    return at(call, "unit", units, unit);
-  }
-
-  static void check(const char *call, std::size_t use, zc_dtype wanted, std::size_t wanted_count, zc_dtype found,
-                    std::size_t found_count) {
-    if (found == wanted && found_count == wanted_count) return;
-    throw Error(ZC_ARGUMENT, std::string(call) + ": use " + std::to_string(use) + " has " +
-                                 std::to_string(wanted_count) + " elements of " + zc_dtype_name(wanted) + ", not " +
-                                 std::to_string(found_count) + " of " + zc_dtype_name(found));
-  }
-
- private:
-  template <class T>
-  static const T &at(const char *call, const char *what, const std::vector<T> &rows, std::size_t i) {
-    if (i < rows.size()) return rows[i];
-    throw Error(ZC_ARGUMENT, std::string(call) + ": there is no " + what + " " + std::to_string(i) + ", only " +
-                                 std::to_string(rows.size()));
-  }
-};
-
-}  // namespace detail
-
-/** A unit's parameters between acquire and release. Its destructor releases them; it must go before its engine. */
-class HeldUnit {
- public:
-  HeldUnit() = default;
-  HeldUnit(HeldUnit &&other) noexcept
-      : zero_(std::exchange(other.zero_, nullptr)),
-        table_(other.table_),
-        unit_(other.unit_),
-        tensors_(std::move(other.tensors_)) {}
-  HeldUnit &operator=(HeldUnit &&other) noexcept {
-    if (this != &other) {
-      close();
-      zero_ = std::exchange(other.zero_, nullptr);
-      table_ = other.table_;
-      unit_ = other.unit_;
-      tensors_ = std::move(other.tensors_);
-    }
-    return *this;
-  }
-  ~HeldUnit() { close(); }
-
-  /** Give it back now. Empty afterwards, whatever the status says. */
-  zc_status close() noexcept {
-    zc_zero *const zero = std::exchange(zero_, nullptr);
-    return zero == nullptr ? ZC_OK : zc_zero_release(zero, unit_, nullptr);
-  }
-
-  /** The elements of the unit's use number `position`. ARGUMENT: its dtype is not that of T. */
-  template <Element T>
-  std::span<const T> tensor(std::size_t position) const {
-    const std::size_t use = use_at(position);
-    const detail::UseTable::Row &row = table_->use("zc::HeldUnit::tensor", use);
-    detail::UseTable::check("zc::HeldUnit::tensor", use, row.dtype, row.count, dtype<T>, row.count);
-    return {static_cast<const T *>(tensors_[position]), row.count};
-  }
-
-  /** Their address, as zc_zero_acquire gives it. */
-  const void *address(std::size_t position) const {
-    use_at(position);
-    return tensors_[position];
-  }
-
- private:
-  friend class Zero;
-  HeldUnit(zc_zero *zero, const detail::UseTable *table, std::size_t unit, std::vector<const void *> tensors) noexcept
-      : zero_(zero), table_(table), unit_(unit), tensors_(std::move(tensors)) {}
-
-  std::size_t use_at(std::size_t position) const {
-    if (zero_ == nullptr) throw Error(ZC_STATE, "zc::HeldUnit: nothing is held");
-    const auto &uses = table_->unit("zc::HeldUnit", unit_);
-    if (position < uses.size()) return uses[position];
-    throw Error(ZC_ARGUMENT, "zc::HeldUnit: there is no position " + std::to_string(position) + ", only " +
-                                 std::to_string(uses.size()));
-  }
-
-  zc_zero *zero_ = nullptr;
-  const detail::UseTable *table_ = nullptr;
-  std::size_t unit_ = 0;
-  std::vector<const void *> tensors_;
-};
+/** A unit's parameters between acquire and release. */
+using HeldUnit = detail::Held<zc_zero, zc_zero_release>;
 
 /** An engine. Its destructor detaches this rank; it must go before its communicator. */
 class Zero : public detail::Handle<detail::View<zc_zero>, zc_zero, zc_zero_destroy> {
@@ -215,9 +114,7 @@ class Zero : public detail::Handle<detail::View<zc_zero>, zc_zero, zc_zero_destr
   void grad_ready(std::size_t use, Gradient &&gradient) const {
     detail::check_range<Gradient>();
     const auto in = detail::input(gradient);
-    const detail::UseTable::Row &row = table_->use("zc::Zero::grad_ready", use);
-    detail::UseTable::check("zc::Zero::grad_ready", use, row.gradient_dtype, row.count, detail::dtype_in(in),
-                            in.size());
+    table_->check_gradient("zc::Zero::grad_ready", use, detail::dtype_in(in), in.size());
     check(zc_zero_grad_ready(get(), use, in.data(), nullptr));
   }
 

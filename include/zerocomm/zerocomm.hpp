@@ -7,9 +7,12 @@
 #include <zerocomm/coll.hpp>
 #include <zerocomm/comm.hpp>
 #include <zerocomm/error.hpp>
+#include <zerocomm/fetcher.hpp>
 #include <zerocomm/layout.hpp>
 #include <zerocomm/mem.hpp>
+#include <zerocomm/reducer.hpp>
 #include <zerocomm/request.hpp>
+#include <zerocomm/schedule.hpp>
 #include <zerocomm/types.hpp>
 #include <zerocomm/window.hpp>
 #include <zerocomm/zero.hpp>

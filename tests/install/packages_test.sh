@@ -69,13 +69,13 @@ inspect() {
 }
 
 fresh_root() {
-  local root mirror suite
+  local mirror suite
   ((EUID == 0)) || skip "a fresh root needs root"
   command -v debootstrap >/dev/null || skip "debootstrap is not installed"
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  mirror=$(apt-get indextargets --format '$(REPO_URI) $(SUITE)' | awk -v suite="$suite" '$2 == suite || $2 == "stable" { print $1; exit }')
+  mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' | awk -v suite="$suite" '$2 == suite { print $1; exit }')
   [[ -n $mirror ]] || skip "apt has no source for $suite"
-  root=$(mktemp -d)
+  root=$(mktemp -d)  # not local: the trap outlives the function
   trap 'rm -rf --one-file-system "$root"' EXIT
   debootstrap --variant=minbase --include=g++,pkg-config,cmake,ninja-build "$suite" "$root" "$mirror" >"$build.log" 2>&1 ||
     { tail -n 20 "$build.log"; skip "debootstrap could not make a root from $mirror"; }

@@ -144,13 +144,73 @@ TEST(ZeroTwin, wrong_types_and_extents_are_refused_before_the_call) {
     EXPECT_EQ(text([&] { zero.grad_ready(2, four); }), "ARGUMENT: zc::Zero::grad_ready: there is no use 2, only 2");
     zc::HeldUnit held = zero.acquire(0);
     EXPECT_EQ(text([&] { (void)held.tensor<zc::bf16>(0); }),
-              "ARGUMENT: zc::HeldUnit::tensor: use 0 has 5 elements of f32, not 5 of bf16");
-    EXPECT_EQ(text([&] { (void)held.address(2); }), "ARGUMENT: zc::HeldUnit: there is no position 2, only 2");
+              "ARGUMENT: zc: held unit: use 0 has 5 elements of f32, not 5 of bf16");
+    EXPECT_EQ(text([&] { (void)held.address(2); }), "ARGUMENT: zc: held unit: there is no position 2, only 2");
     const zc::HeldUnit moved = std::move(held);
-    EXPECT_EQ(text([&] { (void)held.address(0); }), "STATE: zc::HeldUnit: nothing is held");
+    EXPECT_EQ(text([&] { (void)held.address(0); }), "STATE: zc: held unit: nothing is held");
     EXPECT_NE(moved.address(0), nullptr);
     EXPECT_EQ(text([&] { (void)zero.state<zc::bf16>(layout, ZC_STATE_PARAMETER, 0); }),
               "ARGUMENT: zc::Zero::state: buffer 0 holds f32, not bf16");
+  });
+}
+
+TEST(PartTwins, a_reducer_and_a_fetcher_do_their_halves) {
+  run_ranks(2, [](zc_comm* comm, std::int32_t rank) {
+    const zc::Layout layout = make_layout(2, ZC_STAGE_3);
+    const zc::Reducer reducer = zc::Reducer::create(comm, layout, {.gradient_slots = 2});
+    const std::vector<float> weight_gradient(5, rank == 0 ? 1.0F : 3.0F);
+    reducer.begin(ZC_PHASE_ONLY);
+    reducer.grad_ready(0, weight_gradient);
+    expect(reducer.blockers(0, rank) == std::vector<std::size_t>{1}, "use 1 is missing");
+    reducer.grad_absent(1);
+    reducer.end();
+    expect(reducer.norm().sum_squares == 5 * 4.0, "norm");
+    float sum = 0;
+    for (const zc_zero_piece& piece : reducer.pieces())
+      for (std::size_t i = 0; i < piece.count; ++i) sum += piece.gradient[i];
+    float all = 0;
+    zc::all_reduce(comm, std::span(&sum, 1), std::span(&all, 1), ZC_OP_SUM);
+    expect(all == 10.0F, "sum of the reduced gradients");
+
+    zc::Fetcher fetcher = zc::Fetcher::create(comm, layout);
+    fetcher.update_begin();
+    for (float& element : fetcher.shard<float>(layout, 0)) element = 4;
+    fetcher.publish();
+    const zc::Fetcher moved = std::move(fetcher);
+    moved.begin("look");
+    {
+      const zc::FetchedUnit held = moved.acquire(0);
+      expect(held.tensor<float>(0)[4] == 4 && held.tensor<float>(1).size() == 2, "fetched parameters");
+    }
+    moved.end();
+    expect(moved.stats().misses + moved.stats().hits == 1, "one acquire");
+    zc::barrier(comm);
+  });
+}
+
+TEST(ScheduleTwin, is_made_proved_counted_and_run) {
+  const zc::Schedule ring =
+      zc::Schedule::create({.collective = ZC_COLLECTIVE_ALL_GATHER, .algorithm = "ring", .ranks = 3});
+  EXPECT_EQ(zc::Schedule::parse(ring.text()).text(), ring.text());
+  EXPECT_EQ(ring.info().ranks, 3);
+  const auto [verdict, text] = ring.verify();
+  EXPECT_NE(verdict.is_proved, 0);
+  EXPECT_EQ(text.substr(0, 2), "ok");
+  EXPECT_EQ(ring.cost(ZC_NONE, {}).messages_sent, 2U);
+  EXPECT_FALSE(zc::algorithms().empty());
+  run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {
+    const std::array<std::int32_t, 1> mine{rank};
+    std::array<std::int32_t, 3> all{};
+    zc::all_gather(comm, mine, all, {.schedule = ring.get()});
+    expect(all == std::array<std::int32_t, 3>{0, 1, 2}, "gathered by the schedule");
+  });
+}
+
+TEST(CommTwin, splits_into_children) {
+  run_ranks(3, [](zc_comm* comm, std::int32_t rank) {
+    const zc::Comm child = zc::Comm::split(comm, rank == 1 ? ZC_NONE : 0, -rank);
+    expect(static_cast<bool>(child) == (rank != 1), "rank 1 is in no child");
+    if (child) expect(child.size() == 2 && child.rank() == (rank == 2 ? 0 : 1), "numbered by key");
   });
 }
 
