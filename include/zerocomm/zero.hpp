@@ -4,7 +4,7 @@
 #pragma once
 
 #include <zerocomm/zero.h>
-#include <zerocomm/layout.hpp>
+#include <zerocomm/held.hpp>
 
 #include <chrono>
 #include <cstddef>

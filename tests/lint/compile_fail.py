@@ -12,7 +12,7 @@ HEADERS = "#include <zerocomm/zerocomm.hpp>\n#include <list>\n#include <ranges>\
 # What the snippets use.
 PREAMBLE = """
 extern zc::CommView comm;
-extern zc::Comm owner;
+extern zc::Comm mine;
 extern zc::Request request;
 extern const zc::Zero zero;
 extern std::vector<float> v;
@@ -34,8 +34,8 @@ auto strided = std::views::iota(std::size_t{0}, v.size() / 2) |
 # What, code, and a text of the compiler's report; None where it must compile.
 CASES = [
     ("legal calls", "zc::all_reduce(comm, c, v, ZC_OP_SUM, {.tag = 1}); zc::all_reduce(comm, h, v, ZC_OP_AVG);"
-     "zc::all_gather(owner, std::span(v).first(1), v, {.request = &request}); zc::broadcast(comm, bytes, 0);"
-     "zc::send(comm, c, 1); zc::recv(comm, v, 1); zero.grad_ready(0, c); zc::Comm moved = std::move(owner);", None),
+     "zc::all_gather(mine, std::span(v).first(1), v, {.request = &request}); zc::broadcast(comm, bytes, 0);"
+     "zc::send(comm, c, 1); zc::recv(comm, v, 1); zero.grad_ready(0, c); zc::Comm moved = std::move(mine);", None),
     ("strided view sent", STRIDED + "zc::all_reduce(comm, strided, v, ZC_OP_SUM);", "must lie end to end"),
     ("strided view received", STRIDED + "zc::all_gather(comm, c, strided);", "must lie end to end"),
     ("list", "zc::broadcast(comm, list, 0);", "must lie end to end"),
@@ -51,7 +51,7 @@ CASES = [
     ("gradient without a dtype", "zero.grad_ready(0, u);", "no zc_dtype belongs to this element type"),
     ("temporary", "zc::all_reduce(comm, std::vector<float>(3), v, ZC_OP_SUM);", "is a temporary"),
     ("pointer and count", "zc::all_reduce(comm, v.data(), v, ZC_OP_SUM);", "must lie end to end"),
-    ("copied communicator", "zc::Comm copy = owner;", "deleted"),
+    ("copied communicator", "zc::Comm copy = mine;", "deleted"),
     ("copied request", "zc::Request copy = request;", "deleted"),
     ("unknown option", "zc::barrier(comm, {.tags = 1});", "CollOptions"),
     ("shared memory of strings", "zc::Memory<std::vector<int>> memory;", "plain values alone"),
