@@ -94,3 +94,13 @@ function(zc_add_script_test name)
   set_tests_properties(${arg_KIND}.${name} PROPERTIES LABELS "${arg_KIND};${arg_LABELS}" TIMEOUT ${seconds}
                                                       ENVIRONMENT ZC_POISON=1)
 endfunction()
+
+# Sets ZC_PYTHON to a command that runs Python with the module zerocomm and the library of this build. Debian's interpreter
+# comes first: it is the one that sees Debian's NumPy.
+function(zc_find_python)
+  find_program(ZC_SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+  find_program(ZC_SYSTEM_PYTHON python3 REQUIRED)
+  mark_as_advanced(ZC_SYSTEM_PYTHON)
+  set(ZC_PYTHON ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${PROJECT_SOURCE_DIR}/python
+                ZC_LIBRARY=$<TARGET_FILE:zerocomm> ${ZC_SYSTEM_PYTHON} PARENT_SCOPE)
+endfunction()

@@ -37,6 +37,9 @@ def _load():
         found = divmod(library.zc_version() // 100, 100)
         if found != VERSION:
             raise ImportError(f"{name} has version {found[0]}.{found[1]}; this module needs {VERSION[0]}.{VERSION[1]}")
+        missing = [function for function in FUNCTIONS if not hasattr(library, function)]
+        if missing:
+            raise ImportError(f"{name} is older than this module: it has no {', '.join(missing)}")
         return library
     raise ImportError(
         "libzerocomm.so was not found; install it, or set ZC_LIBRARY to its path. Tried: " + "; ".join(failures)

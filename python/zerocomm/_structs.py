@@ -147,10 +147,12 @@ zc_buffer_info = _struct(
 )  # fmt: skip
 zc_bucket_info = _struct("zc_bucket_info", SIZE, (c_size_t, "buffer use_count count bytes"))
 zc_piece = _struct("zc_piece", (c_size_t, "tensor tensor_offset shard_offset count"))
+zc_allocator = _struct("zc_allocator", (c_void_p, "allocate deallocate context"))
 zc_zero_config = _struct(
     "zc_zero_config", SIZE, (c_size_t, "budget_bytes max_held_bytes"),
     (c_int32, "gradient_slots micro_steps accumulation absent launch slices prefetch drop_released poison"),
-    (c_double, "gradient_divisor"), (c_int64, "deadline_ns"),
+    (c_double, "gradient_divisor"), (c_int64, "deadline_ns"), (c_void_p, "pre_reduce pre_reduce_context"),
+    (zc_allocator, "gather_allocator"),
 )  # fmt: skip
 zc_zero_piece = _struct(
     "zc_zero_piece", (c_size_t, "tensor tensor_offset count buffer state_offset"),
@@ -165,6 +167,7 @@ zc_zero_stats = _struct(
 zc_zero_ledger = _struct(
     "zc_zero_ledger", SIZE,
     (c_size_t, "parameter_bytes gradient_bytes master_bytes slot_bytes gather_bytes control_bytes total_bytes"),
+    (c_size_t, "caller_gather_bytes"),
 )  # fmt: skip
 zc_norm = _struct("zc_norm", SIZE, (c_double, "norm sum_squares"), (c_int64, "nan_count inf_count"))
 
@@ -173,7 +176,8 @@ P, E, N, U64 = c_void_p, c_int32, c_size_t, c_uint64  # a pointer, an enum or in
 # Function -> parameters. All of these return a zc_status.
 FUNCTIONS = {
     "zc_unique_id_create": [P],
-    "zc_comm_create": [P, P], "zc_comm_create_threads": [E, P, P], "zc_comm_destroy": [P],
+    "zc_comm_create": [P, P], "zc_comm_create_threads": [E, P, P], "zc_comm_split": [P, E, E, P, P],
+    "zc_comm_destroy": [P],
     "zc_comm_rank": [P, P], "zc_comm_size": [P, P], "zc_comm_status": [P], "zc_comm_abort": [P],
     "zc_comm_get_info": [P, P], "zc_comm_stats": [P, P], "zc_comm_ledger": [P, P],
     "zc_comm_note": [P, c_char_p, U64],

@@ -47,6 +47,16 @@ class Communicator:
             made.append(comm)
         return made
 
+    def split(self, color, key=0, **config):
+        """A communicator of the ranks of one colour, in the order of their keys; None for the colour NONE. Collective."""
+        handle = ctypes.c_void_p()
+        lib.zc_comm_split(self._handle, color, key, byref(c.filled(c.zc_comm_config, config)), byref(handle))
+        if not handle:
+            return None
+        child = Communicator.__new__(Communicator)
+        child._attach(handle)
+        return child
+
     def _attach(self, handle):
         self._handle, self._requests = handle, set()
         rank, ranks = ctypes.c_int32(), ctypes.c_int32()
