@@ -11,14 +11,14 @@ def faults(readme, source, output):
     found = []
     if "```c\n" + source + "```" not in readme:
         found.append("README.md does not show examples/hello.c as it is")
-    if "```\n" + COMMAND + output + "```" not in readme:
+    if "```text\n" + COMMAND + output + "```" not in readme:
         found.append("README.md does not show how examples/hello.c is run, and what it prints:\n" + COMMAND + output)
     return found
 
 
 def main():
     if sys.argv[1] == "--self-test":
-        good = "```c\nint x;\n```\n```\n" + COMMAND + "42\n```"
+        good = "```c\nint x;\n```\n```text\n" + COMMAND + "42\n```"
         assert not faults(good, "int x;\n", "42\n")
         assert faults(good, "int y;\n", "42\n") and faults(good, "int x;\n", "43\n")
         return 0
