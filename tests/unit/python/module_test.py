@@ -281,8 +281,10 @@ class Requests(unittest.TestCase):
             with self.assertRaises(Error) as caught:
                 comm.destroy()
             self.assertEqual(caught.exception.status, Status.STATE)
-            held().wait()
-            buffer.extend(b"x")
+            request = held()
+            request.wait()
+            buffer.extend(b"x")  # what is over holds nothing, kept or not
+            del request
             gc.collect()
             return held()
 
