@@ -24,6 +24,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/zerocommConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/zerocommConfig.cmake ${PROJECT_BINARY_DIR}/zerocommConfigVersion.cmake
         DESTINATION ${config_folder} COMPONENT development)
 
+set(private_libraries "")
+if(ZC_HAS_TCP)
+  set(private_libraries "-lsodium ")
+endif()
 # An installation may be moved as a whole; one in /usr says so in words that pkg-config knows to leave out.
 set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 if(NOT pc_prefix STREQUAL "/usr")

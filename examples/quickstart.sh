@@ -6,7 +6,8 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 (
   cd "$top"
-  bash cmake/need_packages.sh g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev
+  bash cmake/need_packages.sh g++ cmake ninja-build nlohmann-json3-dev libcli11-dev libfmt-dev \
+    libboost-dev libsodium-dev
   cmake --preset release -D ZC_BUILD_TESTS=OFF
   cmake --build --preset release --parallel "$(nproc)" --target zerocomm zc_gpt zc
 ) >&2

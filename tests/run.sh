@@ -23,7 +23,7 @@ done
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash cmake/need_packages.sh g++ cmake ninja-build ccache libgtest-dev librapidcheck-dev nlohmann-json3-dev \
-  libcli11-dev libfmt-dev python3 python3-numpy pkg-config openmpi-bin mpich abigail-tools
+  libcli11-dev libfmt-dev libboost-dev libsodium-dev python3 python3-numpy pkg-config openmpi-bin mpich abigail-tools
 
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -9,6 +9,7 @@
 #ifndef ZEROCOMM_COMM_H
 #define ZEROCOMM_COMM_H
 
+#include <zerocomm/store.h>
 #include <zerocomm/types.h>
 
 ZC_BEGIN_DECLS
@@ -46,13 +47,15 @@ typedef struct zc_comm_config {
   zc_switch
       reproducible; /**< ZC_OFF: `algorithm` may name schedules that combine in an order of their own, also for types
                                and operations whose result depends on it. Same on all ranks */
+  const zc_store *store; /**< of zc_comm_create: how the ranks find each other; default: ZC_RENDEZVOUS */
 } zc_comm_config;
 
 /**
  * Make a communicator whose ranks are processes of this host, one rank in this process. Collective.
  *
- * Who this rank is comes from `ranks`, `rank` and `id` of the config, else from the variables of zc run, torchrun, Open MPI
- * or Hydra. Calls in one process for one job are matched by their order.
+ * Who this rank is comes from `ranks`, `rank` and `id` of the config, else from the variables of zc run, torchrun, Slurm, Open
+ * MPI or Hydra. Calls in one process for one job are matched by their order. The ranks find each other over a local socket, or
+ * over TCP or `store`, and then again over a local socket: data goes through shared memory.
  *
  * Errors     All ranks that are there get the same: TIMEOUT names the ranks that did not come; PEER_LOST a rank that ended
  *            meanwhile; MISMATCH ranks that disagree about the number of ranks or the topology, or one rank twice;
@@ -141,6 +144,7 @@ typedef struct zc_comm_info {
   const char *schedule;     /**< of the reductions: "direct" */
   const char *private_copy; /**< how a rank gets at large buffers that it cannot map, when they are only copied: "none
                                  needed", "process_vm_readv", or "staging" and why. Stays as long as the communicator */
+  uint64_t strangers;       /**< callers that rank 0 turned away while the ranks met: none of them */
 } zc_comm_info;
 ZC_API zc_status zc_comm_get_info(const zc_comm *comm, zc_comm_info *info);
 

@@ -16,6 +16,7 @@
 #include <zerocomm/request.h>
 #include <zerocomm/schedule.h>
 #include <zerocomm/status.h>
+#include <zerocomm/store.h>
 #include <zerocomm/types.h>
 #include <zerocomm/version.h>
 #include <zerocomm/window.h>

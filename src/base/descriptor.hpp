@@ -20,6 +20,8 @@ class Descriptor {
     if (number_ >= 0) close(number_);
   }
   int get() const noexcept { return number_; }
+  // Gives the descriptor to another owner.
+  int release() noexcept { return std::exchange(number_, -1); }
   explicit operator bool() const noexcept { return number_ >= 0; }
 
  private:

@@ -1,5 +1,7 @@
 #include "boot/launch.hpp"
 
+#include "boot/slurm.hpp"
+
 #include "base/check.hpp"
 
 #include <unistd.h>
@@ -18,12 +20,18 @@ struct Row {
   const char* name = nullptr;
   const char* rank = nullptr;
   const char* ranks = nullptr;
-  const char* local_rank = nullptr;   // need not be set
-  const char* local_ranks = nullptr;  // need not be set
-  const char* winner[2] = {};         // if one is set, later rows do not count
-  const char* job = nullptr;          // names the job; null: the launcher's process does
-  const char* address[2] = {};        // name it together, where `job` is not set
-  const char* more = nullptr;         // makes the name more exact
+  const char* local_rank = nullptr;     // need not be set
+  const char* local_ranks = nullptr;    // need not be set
+  const char* winner[2] = {};           // if one is set, later rows do not count
+  const char* job = nullptr;            // names the job; null: the launcher's process does
+  const char* address[2] = {};          // name it together, where `job` is not set
+  const char* more = nullptr;           // makes the name more exact
+  bool more_is_local = false;           // and is another on each host
+  const char* needs = nullptr;          // without it the row does not count
+  const char* ranks_else = nullptr;     // instead of `ranks`, where that is not set
+  const char* node = nullptr;           // number of this host, and
+  const char* per_node = nullptr;       // a list of ranks on each: instead of `local_ranks`
+  Launcher yields_to = Launcher::none;  // if complete, this row does not count
 };
 
 // In order of preference. Open MPI makes PMIX_NAMESPACE from 16 bits of a process id, so two jobs may share it; the
@@ -47,6 +55,18 @@ constexpr Row kRows[] = {
      .job = "TORCHELASTIC_RUN_ID",
      .address = {"MASTER_ADDR", "MASTER_PORT"},
      .more = "TORCHELASTIC_RESTART_COUNT"},
+    {.launcher = Launcher::slurm,
+     .name = "Slurm",
+     .rank = "SLURM_PROCID",
+     .ranks = "SLURM_STEP_NUM_TASKS",
+     .local_rank = "SLURM_LOCALID",
+     .job = "SLURM_JOB_ID",
+     .more = "SLURM_STEP_ID",
+     .needs = "SLURM_STEP_ID",
+     .ranks_else = "SLURM_NTASKS",
+     .node = "SLURM_NODEID",
+     .per_node = "SLURM_STEP_TASKS_PER_NODE",
+     .yields_to = Launcher::torchrun},
     {.launcher = Launcher::open_mpi,
      .name = "Open MPI",
      .rank = "OMPI_COMM_WORLD_RANK",
@@ -54,7 +74,8 @@ constexpr Row kRows[] = {
      .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
      .local_ranks = "OMPI_COMM_WORLD_LOCAL_SIZE",
      .job = "PMIX_NAMESPACE",
-     .more = "PMIX_SERVER_URI2"},
+     .more = "PMIX_SERVER_URI2",
+     .more_is_local = true},
     {.launcher = Launcher::hydra,
      .name = "Hydra (MPICH)",
      .rank = "PMI_RANK",
@@ -79,22 +100,26 @@ struct Claim {
 // Reads the variables of one row.
 class Reader {
  public:
-  Reader(Lookup lookup, const Row& row) : lookup_(lookup), row_(row) {}
+  Reader(Lookup lookup, const Row& row) : lookup_(lookup), row_(row), ranks_(row.ranks) {
+    if (!is_set(ranks_) && is_set(row.ranks_else)) ranks_ = row.ranks_else;
+  }
 
-  bool any_set() const { return is_set(row_.rank) || is_set(row_.ranks); }
+  bool any_set() const {
+    return (row_.needs == nullptr || is_set(row_.needs)) && (is_set(row_.rank) || is_set(ranks_));
+  }
   bool wins() const { return is_set(row_.winner[0]) || is_set(row_.winner[1]); }
 
   Claim read() {
     claim_.row = &row_;
     claim_.launch.launcher = row_.launcher;
-    for (const char* name : {row_.rank, row_.ranks}) {
+    for (const char* name : {row_.rank, ranks_}) {
       add_if_set(claim_.set, name, ", ");
       if (!is_set(name)) miss(name);
     }
     read_job();
     if (claim_.missing.empty()) read_numbers();
-    for (const char* name : {row_.rank, row_.ranks, row_.local_rank, row_.local_ranks, row_.job, row_.more,
-                             row_.address[0], row_.address[1]})
+    for (const char* name : {row_.rank, ranks_, row_.local_rank, row_.local_ranks, row_.node, row_.per_node, row_.job,
+                             row_.more, row_.address[0], row_.address[1]})
       if (is_set(name)) add_if_set(claim_.launch.used.emplace_back(), name, "");
     return std::move(claim_);
   }
@@ -107,7 +132,7 @@ class Reader {
   }
 
   std::int32_t number(const char* name, std::int32_t least, std::int32_t most, std::int32_t otherwise) const {
-    const auto text = lookup_(name);
+    const auto text = name != nullptr ? lookup_(name) : std::nullopt;
     if (!text) return otherwise;
     std::int32_t value = 0;
     const char* end = text->data() + text->size();
@@ -119,17 +144,35 @@ class Reader {
 
   void read_numbers() {
     Launch& launch = claim_.launch;
-    launch.ranks = number(row_.ranks, 1, std::numeric_limits<std::int32_t>::max(), 0);
+    launch.ranks = number(ranks_, 1, std::numeric_limits<std::int32_t>::max(), 0);
     launch.rank = number(row_.rank, 0, launch.ranks - 1, 0);
-    launch.local_ranks = number(row_.local_ranks, 1, launch.ranks, launch.ranks);
+    launch.local_ranks =
+        is_set(row_.per_node) ? listed_ranks(launch.ranks) : number(row_.local_ranks, 1, launch.ranks, launch.ranks);
     if (launch.local_ranks < launch.ranks && !is_set(row_.local_rank)) return miss(row_.local_rank);
     launch.local_rank = number(row_.local_rank, 0, launch.local_ranks - 1, launch.rank);
   }
 
+  // Those of this host, by the list.
+  std::int32_t listed_ranks(std::int32_t ranks) {
+    const std::string list = *lookup_(row_.per_node);
+    const std::int32_t node = number(row_.node, 0, ranks - 1, 0);
+    const std::optional<SlurmTasks> tasks = slurm_tasks(list, node);
+    ZC_REQUIRE(tasks, ZC_ARGUMENT, "the variable %s is \"%.40s\"; it takes a list such as 2(x3),1", row_.per_node,
+               list.c_str());
+    ZC_REQUIRE(tasks->tasks == ranks && tasks->on_node > 0, ZC_ARGUMENT,
+               "the variable %s is \"%.40s\": %lld ranks on %lld hosts; that does not go with %s=%d and %s=%d",
+               row_.per_node, list.c_str(), static_cast<long long>(tasks->tasks), static_cast<long long>(tasks->nodes),
+               ranks_, ranks, row_.node, node);
+    if (tasks->nodes > 1 && !is_set(row_.node)) miss(row_.node);
+    return tasks->on_node;
+  }
+
   void read_job() {
     if (row_.job == nullptr) return;
-    for (const char* name : {row_.job, row_.more, row_.address[0], row_.address[1]})
+    for (const char* name : {row_.job, row_.more, row_.address[0], row_.address[1]}) {
       add_if_set(claim_.launch.job, name, ",");
+      if (name != row_.more || !row_.more_is_local) add_if_set(claim_.launch.job_everywhere, name, ",");
+    }
     if (is_set(row_.job)) return;
     if (row_.address[0] == nullptr) return miss(row_.job);
     std::string parts;
@@ -140,6 +183,7 @@ class Reader {
 
   Lookup lookup_;
   const Row& row_;
+  const char* ranks_;
   Claim claim_{};
 };
 
@@ -196,6 +240,7 @@ Launch detect_launch(Lookup lookup, FunctionRef<std::string()> parent) {
   for (const Row& row : kRows) {
     Reader reader(lookup, row);
     if (!reader.any_set()) continue;
+    if (best && row.yields_to == best->launch.launcher) continue;
     const bool wins = reader.wins();
     Claim claim = reader.read();
     if (wins) return choose(std::move(claim), parent);

@@ -11,8 +11,9 @@
 namespace zerocomm::boot {
 
 // One launcher that the library knows.
-enum class Launcher : std::uint8_t { none, zc_run, torchrun, open_mpi, hydra };
-const char* launcher_name(Launcher launcher);  // "no launcher", "zc run", "torchrun", "Open MPI", "Hydra (MPICH)"
+enum class Launcher : std::uint8_t { none, zc_run, torchrun, slurm, open_mpi, hydra };
+const char* launcher_name(
+    Launcher launcher);  // "no launcher", "zc run", "torchrun", "Slurm", "Open MPI", "Hydra (MPICH)"
 
 struct Launch {
   Launcher launcher = Launcher::none;
@@ -21,6 +22,7 @@ struct Launch {
   std::int32_t local_rank = 0;    // where the launcher does not tell: rank
   std::int32_t local_ranks = 0;   // where the launcher does not tell: ranks; fewer than ranks: several hosts
   std::string job;                // names the job among those of this user on this host; empty: no launcher
+  std::string job_everywhere;     // the same, of what is equal on all hosts; empty: nothing is
   std::vector<std::string> used;  // "NAME=value" of the variables that decided, for printing
 };
 
@@ -28,7 +30,8 @@ struct Launch {
 using Lookup = FunctionRef<std::optional<std::string>(const char*)>;
 
 // Pure. zc run's variables win over all others, and torchrun's over those of a launcher around it, where
-// TORCHELASTIC_RUN_ID tells that it was torchrun itself that set them. A launcher whose variables are incomplete counts
+// TORCHELASTIC_RUN_ID tells that it was torchrun itself that set them; over Slurm's in any case. Slurm's count inside a
+// step alone: a batch script has some too, and is no rank. A launcher whose variables are incomplete counts
 // for nothing where another's are complete. Two that agree in rank and ranks: the earlier of enum Launcher.
 //
 // Throws Error(ARGUMENT): a value is no number or out of range (names the variable and its value), a launcher's

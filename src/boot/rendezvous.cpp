@@ -16,6 +16,7 @@ struct Rendezvous::State {
   Descriptor segment;
   std::unique_ptr<Server> server;
   std::unique_ptr<Client> client;
+  std::uint64_t strangers = 0;
   bool joining = true;
 
   void close() noexcept {
@@ -61,6 +62,7 @@ std::unique_ptr<Rendezvous> Rendezvous::join(const JoinRequest& request,
     state->server = std::make_unique<Server>(request, own, deadline);
     state->server->gather();
     state->ranks = state->server->identities();
+    state->strangers = state->server->strangers();
     try {
       state->segment = make(make_segment, state->ranks);
     } catch (const Error& error) {
@@ -74,13 +76,14 @@ std::unique_ptr<Rendezvous> Rendezvous::join(const JoinRequest& request,
   } else {
     state->client = std::make_unique<Client>(request, own, deadline);
     state->client->join();
-    state->client->receive_welcome(state->ranks, state->segment);
+    state->client->receive_welcome(state->ranks, state->segment, state->strangers);
   }
   return std::unique_ptr<Rendezvous>(new Rendezvous(std::move(state)));
 }
 
 const std::vector<Identity>& Rendezvous::ranks() const { return state_->ranks; }
 const Descriptor& Rendezvous::segment() const { return state_->segment; }
+std::uint64_t Rendezvous::strangers() const { return state_->strangers; }
 
 void Rendezvous::confirm() {
   ZC_REQUIRE(state_->joining, ZC_STATE, "this joining is over");

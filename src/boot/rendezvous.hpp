@@ -4,12 +4,15 @@
 // other is, so that nobody else joins. Nothing is left in any file system.
 #pragma once
 
+#include "base/check.hpp"
 #include "base/descriptor.hpp"
 #include "base/function_ref.hpp"
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,8 @@ struct Identity {
   std::int32_t usable_cores = 0;  // affinity and quota
   std::uint32_t reserved = 0;
   std::array<std::uint64_t, 16> cpu_mask{};  // affinity, the first 1024 cores
+  std::array<std::uint64_t, 2> boot_id{};    // of the running kernel; 0 where /proc is not there
+  std::array<char, 64> host{};               // its name for people
 };
 Identity own_identity(std::int32_t rank);
 
@@ -37,6 +42,8 @@ struct JoinRequest {
   std::uint64_t agreed = 0;      // hash of what must be equal on all ranks
   std::string agreed_text;       // what was hashed, for the error text; at most 200 characters are sent
   std::int64_t deadline_ns = 0;  // from the call of join until the end of confirm
+  // Called every few milliseconds while this rank waits; an Error that it returns is everybody's. May be empty.
+  std::function<std::optional<Error>()> progress;
 };
 
 // One joining. Throws Error from every step: TIMEOUT names the ranks that did not come; PEER_LOST a rank that ended
@@ -58,6 +65,8 @@ class Rendezvous {
   const std::vector<Identity>& ranks() const;
   // The descriptor of make_segment (rank 0: its own).
   const Descriptor& segment() const;
+  // Callers that rank 0 turned away because they are none of these.
+  std::uint64_t strangers() const;
 
   // Second step: returns when all ranks have called it, and closes every connection. A rank whose set-up failed calls
   // give_up instead, and its error is everybody's. To destroy this object before either counts as the end of the rank.

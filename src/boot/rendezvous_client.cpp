@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kGraceNs = 1'000'000'000;
 constexpr std::int64_t kRetryNs = 1'000'000;
+constexpr std::int64_t kProgressNs = 2'000'000;  // how often the caller's progress is called
 
 Deadline with_grace(std::int64_t deadline_ns) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() - kGraceNs;
@@ -38,8 +39,14 @@ void Client::join() {
   Pauses pauses;
   while (!attempt()) {
     if (deadline_.left_ns() == 0) throw Error(ZC_TIMEOUT, not_found_text());
-    pauses.sleep(deadline_.left_ns());
+    make_progress();
+    pauses.sleep(request_.progress ? std::min(kProgressNs, deadline_.left_ns()) : deadline_.left_ns());
   }
+}
+
+void Client::make_progress() const {
+  if (!request_.progress) return;
+  if (auto error = request_.progress()) throw Error(*error);
 }
 
 bool Client::attempt() {
@@ -55,14 +62,7 @@ bool Client::attempt() {
     connection_ = Descriptor();
     return false;
   }
-  wire::Hello hello;
-  hello.job_hash = job_hash(request_.job);
-  hello.agreed = request_.agreed;
-  hello.deadline_ns = request_.deadline_ns;
-  hello.left_ns = deadline_.left_ns();
-  hello.identity = own_;
-  hello.ranks = request_.ranks;
-  wire::put_text(hello.agreed_text, std::string_view(request_.agreed_text).substr(0, wire::kAgreedCharacters));
+  const wire::Hello hello = wire::Hello::of(request_, own_, job_hash(request_.job), deadline_.left_ns());
   if (send_message(connection_, &hello, sizeof hello) != Transfer::done) return false;
   wire::Accepted accepted;
   if (!receive(accepted)) return false;
@@ -80,8 +80,9 @@ bool Client::receive(Message& message, Descriptor* descriptor) {
   while ((result = receive_message(connection_, room, &message_bytes, descriptor)) == Transfer::later) {
     ZC_REQUIRE(answer_.left_ns() > 0, ZC_TIMEOUT, "rank 0 (pid %d) did not answer within %s",
                server_.pid != 0 ? server_.pid : last_seen_.pid, seconds_text(request_.deadline_ns).c_str());
+    make_progress();
     polled.assign(1, readable(connection_));
-    wait_readable(polled, answer_.left_ns());
+    wait_readable(polled, request_.progress ? std::min(kProgressNs, answer_.left_ns()) : answer_.left_ns());
   }
   if (result == Transfer::closed) return false;
   const auto bytes = std::span(room).first(result == Transfer::done ? message_bytes : 0);
@@ -101,7 +102,7 @@ void Client::expect(Message& message, Descriptor* descriptor) {
              "rank 0 (pid %d) ended while the communicator was being created", server_.pid);
 }
 
-void Client::receive_welcome(std::vector<Identity>& identities, Descriptor& segment) {
+void Client::receive_welcome(std::vector<Identity>& identities, Descriptor& segment, std::uint64_t& strangers) {
   const auto ranks = static_cast<std::size_t>(request_.ranks);
   identities.clear();
   while (identities.size() < ranks) {
@@ -115,6 +116,7 @@ void Client::receive_welcome(std::vector<Identity>& identities, Descriptor& segm
   }
   wire::Segment message;
   expect(message, &segment);
+  strangers = message.strangers;
 }
 
 void Client::confirm() {

@@ -26,7 +26,7 @@ class Client {
   void join();
   // One attempt of it. False: nobody was there, or whoever was there hung up without a word.
   bool attempt();
-  void receive_welcome(std::vector<Identity>& identities, Descriptor& segment);
+  void receive_welcome(std::vector<Identity>& identities, Descriptor& segment, std::uint64_t& strangers);
   void confirm();
   void give_up(std::int32_t status, std::string_view text) noexcept;
 
@@ -37,6 +37,7 @@ class Client {
   template <class Message>
   void expect(Message& message, Descriptor* descriptor = nullptr);
   std::string not_found_text() const;
+  void make_progress() const;
 
   const JoinRequest request_;
   const Identity own_;

@@ -18,32 +18,17 @@ constexpr std::int64_t kRetryNs = 1'000'000;
 constexpr int kMostRetries = 500;
 // How long an earlier rank 0 may take to close before this one asks it whether they belong together.
 constexpr std::int64_t kNameTakenNs = 1'000'000'000;
-
-bool same_process(const Identity& a, const Identity& b) {
-  return a.rank == b.rank && a.pid == b.pid && a.pid_namespace == b.pid_namespace;
-}
+// How often the caller's progress is called.
+constexpr std::int64_t kProgressNs = 2'000'000;
 
 }  // namespace
 
 Server::Server(const JoinRequest& request, const Identity& own, const Deadline& deadline)
     : request_(request),
       own_deadline_(deadline),
-      earliest_(deadline),
-      earliest_ns_(request.deadline_ns),
+      roll_(request, own, deadline, job_hash(request.job), true),
       seats_(static_cast<std::size_t>(request.ranks)) {
-  seats_[0].identity = own;
-  seats_[0].here = seats_[0].ready = true;
-}
-
-bool Server::all_here() const {
-  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.here; });
-}
-
-std::vector<Identity> Server::identities() const {
-  std::vector<Identity> all;
-  all.reserve(seats_.size());
-  for (const Seat& seat : seats_) all.push_back(seat.identity);
-  return all;
+  seats_[0].ready = true;
 }
 
 // Whoever has the name may be an earlier rank 0 that is about to close, so this tries again. One that stays is asked:
@@ -56,7 +41,7 @@ void Server::take_name() {
       [&] {
         if (own_deadline_.left_ns() == 0) return false;
         if (ask.left_ns() > 0) return true;
-        Client(request_, seats_[0].identity, own_deadline_).attempt();
+        Client(request_, roll_.identity(0), own_deadline_).attempt();
         return true;
       },
       own_deadline_);
@@ -74,7 +59,8 @@ void Server::take_name() {
 
 void Server::gather() {
   take_name();
-  run([&] { return all_here(); }, [&] { return missing_text(); });
+  run([&] { return roll_.all_here(); }, [&] { return missing_text(); });
+  strangers_ = lobby_->strangers();
   lobby_.reset();
 }
 
@@ -106,13 +92,13 @@ void Server::run(FunctionRef<bool()> done, FunctionRef<std::string()> late) {
   std::vector<pollfd> polled;
   for (bool over = false;;) {
     const bool sent = send_pending();
-    if (verdict_) fail();
+    if (roll_.verdict()) fail();
     if (done()) return;
     if (over) {
-      settle({ZC_TIMEOUT, late()});
+      roll_.settle({ZC_TIMEOUT, late()});
       fail();
     }
-    const std::int64_t left_ns = earliest_.left_ns();
+    const std::int64_t left_ns = roll_.left_ns();
     over = left_ns == 0;
     polled.clear();
     for (const Seat& seat : seats_) polled.push_back(readable(seat.connection));  // of rank 0: none, and ignored
@@ -121,13 +107,18 @@ void Server::run(FunctionRef<bool()> done, FunctionRef<std::string()> late) {
       lobby_->watch(polled);
       limit_ns = std::min(limit_ns, lobby_->left_ns());
     }
+    if (request_.progress) {
+      if (auto error = request_.progress()) roll_.settle(*std::move(error));
+      limit_ns = std::min(limit_ns, kProgressNs);
+    }
     wait_readable(polled, limit_ns);
     for (std::size_t i = 0; i < seats_.size(); ++i)
-      if (polled[i].revents != 0) hear(seats_[i]);
+      if (polled[i].revents != 0) hear(i);
     if (!lobby_) continue;
     const int error = lobby_->serve(
         [&](Descriptor& connection, std::span<const std::byte> message) { return decide(connection, message); });
-    if (error != 0) settle({ZC_SYSTEM, format("rank 0 cannot let the others in: accept: %s", std::strerror(error))});
+    if (error != 0)
+      roll_.settle({ZC_SYSTEM, format("rank 0 cannot let the others in: accept: %s", std::strerror(error))});
   }
 }
 
@@ -136,31 +127,22 @@ bool Server::decide(Descriptor& connection, std::span<const std::byte> message) 
   const std::optional<wire::Header> header = wire::header_of(message);
   if (!header) return false;
   if (header->version != wire::kVersion) {
-    settle(other_version(peer_of(connection).pid, header->version, seats_[0].identity.pid));
+    roll_.settle(other_version(peer_of(connection).pid, header->version, roll_.identity(0).pid));
     turned_away_.push_back(std::move(connection));
     return true;
   }
   const std::optional<wire::Hello> hello = wire::read<wire::Hello>(message);
-  if (!hello || hello->job_hash != job_hash(request_.job) || hello->ranks < 1 || hello->identity.rank < 0 ||
-      hello->identity.rank >= hello->ranks)
-    return false;
-  const auto rank = static_cast<std::size_t>(hello->identity.rank);
-  const bool taken = rank < seats_.size() && seats_[rank].here;
-  if (auto error = disagreement(*hello, request_, seats_[0].identity, taken ? &seats_[rank].identity : nullptr))
-    settle(*std::move(error));
-  if (taken || rank >= seats_.size()) {
-    turned_away_.push_back(std::move(connection));
-    return true;
+  if (!hello) return false;
+  switch (roll_.call(*hello)) {
+    case Roll::Place::none:
+      return false;
+    case Roll::Place::aside:
+      turned_away_.push_back(std::move(connection));
+      return true;
+    case Roll::Place::seat:
+      break;
   }
-  Seat& seat = seats_[rank];
-  seat.identity = hello->identity;
-  seat.connection = std::move(connection);
-  seat.here = true;
-  if (hello->left_ns < earliest_.left_ns()) {
-    earliest_ = Deadline::after(std::max<std::int64_t>(hello->left_ns, 0));
-    earliest_ns_ = hello->deadline_ns;
-    earliest_rank_ = hello->identity.rank;
-  }
+  seats_[static_cast<std::size_t>(hello->identity.rank)].connection = std::move(connection);
   return true;
 }
 
@@ -182,11 +164,12 @@ bool Server::send_pending() {
 Transfer Server::send_next(Seat& seat) {
   if (seat.sent == 0) {
     wire::Accepted message;
-    message.server = seats_[0].identity;
+    message.server = roll_.identity(0);
     return send_message(seat.connection, &message, sizeof message);
   }
   if (seat.sent > parts()) {
-    const wire::Segment message;
+    wire::Segment message;
+    message.strangers = strangers_;
     return send_message(seat.connection, &message, sizeof message, segment_);
   }
   wire::Ranks message;
@@ -194,36 +177,34 @@ Transfer Server::send_next(Seat& seat) {
   const std::size_t count = std::min(wire::Ranks::kMost, seats_.size() - first);
   message.first = static_cast<std::uint32_t>(first);
   message.count = static_cast<std::uint32_t>(count);
-  for (std::size_t i = 0; i < count; ++i) message.identities[i] = seats_[first + i].identity;
+  for (std::size_t i = 0; i < count; ++i) message.identities[i] = roll_.identity(first + i);
   return send_message(seat.connection, &message, sizeof message);
 }
 
 // Everything that a rank has sent: it may have said something and ended.
-void Server::hear(Seat& seat) {
+void Server::hear(std::size_t rank) {
+  Seat& seat = seats_[rank];
   alignas(std::uint64_t) std::array<std::byte, wire::kMostBytes> room;
-  while (!verdict_) {
+  while (!roll_.verdict()) {
     std::size_t message_bytes = 0;
     const Transfer result = receive_message(seat.connection, room, &message_bytes);
     if (result == Transfer::later) return;
+    const std::string who = rank_text(roll_.identity(rank));
     if (result == Transfer::closed)
-      return settle({ZC_PEER_LOST, rank_text(seat.identity) + " ended while the communicator was being created"});
+      return roll_.settle({ZC_PEER_LOST, who + " ended while the communicator was being created"});
     const auto message = std::span(room).first(result == Transfer::done ? message_bytes : 0);
-    if (const auto failed = wire::read<wire::Failed>(message)) return settle(failed->error());
+    if (const auto failed = wire::read<wire::Failed>(message)) return roll_.settle(failed->error());
     if (seat.ready || !wire::read<wire::Ready>(message))
-      return settle({ZC_TRANSPORT, rank_text(seat.identity) + " sent something that does not belong to the joining"});
+      return roll_.settle({ZC_TRANSPORT, who + " sent something that does not belong to the joining"});
     seat.ready = true;
   }
 }
 
-void Server::settle(Error error) {
-  if (!verdict_) verdict_ = std::move(error);
-}
-
 void Server::fail() {
-  tell_all(verdict_->status(), verdict_->what());
+  tell_all(roll_.verdict()->status(), roll_.verdict()->what());
   if (lobby_) tell_late_comers();
   lobby_.reset();
-  throw Error(*verdict_);
+  throw Error(*roll_.verdict());
 }
 
 void Server::tell_all(std::int32_t status, std::string_view text) noexcept {
@@ -247,57 +228,35 @@ void Server::tell_all(std::int32_t status, std::string_view text) noexcept {
 
 // Without this they would look for rank 0 until their deadline.
 void Server::tell_late_comers() {
-  const wire::Failed message = wire::Failed::of(verdict_->status(), verdict_->what());
+  const wire::Failed message = wire::Failed::of(roll_.verdict()->status(), roll_.verdict()->what());
   const auto tell = [&](Descriptor& connection, std::span<const std::byte> bytes) {
     const std::optional<wire::Hello> hello = wire::read<wire::Hello>(bytes);
-    if (!hello || hello->job_hash != job_hash(request_.job)) return false;
-    const auto rank = static_cast<std::size_t>(std::max(hello->identity.rank, 0));
-    if (rank < seats_.size()) {
-      // Who has been told and comes again waits for a new rank 0.
-      if (seats_[rank].here && same_process(seats_[rank].identity, hello->identity)) return true;
-      seats_[rank].here = true;
-      seats_[rank].identity = hello->identity;
-    }
-    send_message(connection, &message, sizeof message);
-    return true;
+    const Roll::Late late = hello ? roll_.call_late(*hello) : Roll::Late::stranger;
+    if (late == Roll::Late::tell) send_message(connection, &message, sizeof message);
+    return late != Roll::Late::stranger;
   };
-  const Deadline limit = Deadline::after(std::min(kLateComersNs, earliest_.left_ns()));
+  const Deadline limit = Deadline::after(std::min(kLateComersNs, roll_.left_ns()));
   std::vector<pollfd> polled;
   for (;;) {
     const int error = lobby_->serve(tell);
-    if (error != 0 || all_here() || limit.left_ns() == 0) return;
+    if (error != 0 || roll_.all_here() || limit.left_ns() == 0) return;
     polled.clear();
     lobby_->watch(polled);
     wait_readable(polled, std::min(limit.left_ns(), lobby_->left_ns()));
   }
 }
 
-std::string Server::within() const {
-  return format("within %s, the deadline of rank %d", seconds_text(earliest_ns_).c_str(), earliest_rank_);
-}
-
 std::string Server::missing_text() const {
-  RankList names;
-  std::int32_t came = 0;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i].here)
-      ++came;
-    else
-      names.add(format("rank %zu", i));
-  }
-  std::string text = format("%s did not come %s; %d of %d came to %s in network namespace %llu", names.text().c_str(),
-                            within().c_str(), came, request_.ranks, rank_text(seats_[0].identity).c_str(),
-                            static_cast<unsigned long long>(seats_[0].identity.network_namespace));
-  if (const std::size_t strangers = lobby_->strangers(); strangers > 0)
-    text += format("; callers turned away that are none of them: %zu", strangers);
-  return text;
+  return roll_.missing_text(format("%s in network namespace %llu", rank_text(roll_.identity(0)).c_str(),
+                                   static_cast<unsigned long long>(roll_.identity(0).network_namespace)),
+                            lobby_->strangers());
 }
 
 std::string Server::late_text(const char* what, FunctionRef<bool(const Seat&)> is_late) const {
   RankList names;
-  for (const Seat& seat : seats_)
-    if (is_late(seat)) names.add(rank_text(seat.identity));
-  return format("%s %s %s", names.text().c_str(), what, within().c_str());
+  for (std::size_t i = 0; i < seats_.size(); ++i)
+    if (is_late(seats_[i])) names.add(rank_text(roll_.identity(i)));
+  return format("%s %s %s", names.text().c_str(), what, roll_.within().c_str());
 }
 
 }  // namespace zerocomm::boot

@@ -4,6 +4,7 @@
 #include "boot/lobby.hpp"
 #include "boot/rendezvous.hpp"
 #include "boot/rendezvous_wire.hpp"
+#include "boot/roll.hpp"
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
@@ -24,7 +25,8 @@ class Server {
 
   // Returns when all ranks have come. The name is free again then: a rank that is through may join anew at once.
   void gather();
-  std::vector<Identity> identities() const;
+  const std::vector<Identity>& identities() const { return roll_.identities(); }
+  std::uint64_t strangers() const { return strangers_; }
   // Sends what all ranks said, and the segment. Returns when it is sent.
   void welcome(int segment);
   // Returns when all ranks are ready, and tells them.
@@ -35,9 +37,7 @@ class Server {
  private:
   // A rank's place.
   struct Seat {
-    Identity identity;
     Descriptor connection;
-    bool here = false;
     bool ready = false;
     std::size_t sent = 0;  // messages; see send_next
   };
@@ -46,28 +46,23 @@ class Server {
   bool decide(Descriptor& connection, std::span<const std::byte> message);
   bool send_pending();
   Transfer send_next(Seat& seat);
-  void hear(Seat& seat);
-  void settle(Error error);
+  void hear(std::size_t rank);
   [[noreturn]] void fail();
   void tell_late_comers();
 
-  bool all_here() const;
   std::size_t parts() const { return ceil_div(seats_.size(), wire::Ranks::kMost); }  // of the list of ranks
-  std::string within() const;
   std::string missing_text() const;
   std::string late_text(const char* what, FunctionRef<bool(const Seat&)> is_late) const;
 
   const JoinRequest request_;
   const Deadline own_deadline_;
-  Deadline earliest_;
-  std::int64_t earliest_ns_;  // as asked, by
-  std::int32_t earliest_rank_ = 0;
+  Roll roll_;
   std::optional<Lobby> lobby_;  // until all have come
+  std::uint64_t strangers_ = 0;
   std::vector<Seat> seats_;
   std::vector<Descriptor> turned_away_;  // ours, but there is no seat for them; they get the verdict
   std::size_t wanted_ = 1;               // messages that each rank is to get
   int segment_ = -1;
-  std::optional<Error> verdict_;
 };
 
 }  // namespace zerocomm::boot

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace zerocomm::boot {
 
@@ -23,8 +24,19 @@ class RankList {
 };
 
 // What a rank says against what rank 0 says; nothing if they agree. `seated`: who came as that rank before, or NULL.
+// Which host it is on is no matter of this.
 std::optional<Error> disagreement(const wire::Hello& theirs, const JoinRequest& request, const Identity& own,
                                   const Identity* seated);
+
+// Whether two ranks can share memory: the same running kernel, network namespace and IPC namespace, as far as they
+// know.
+bool same_host(const Identity& a, const Identity& b) noexcept;
+
+// The ranks of one host, not yet known to share it: UNSUPPORTED if the IPC namespaces differ.
+std::optional<Error> other_ipc(const Identity& theirs, const Identity& own);
+
+// UNSUPPORTED with who is where, if these are on several hosts.
+std::optional<Error> several_hosts(const std::vector<Identity>& ranks);
 
 // The other side speaks another version of the joining.
 Error other_version(std::int32_t pid, std::uint32_t version, std::int32_t own_pid);

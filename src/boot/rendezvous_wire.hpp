@@ -1,5 +1,5 @@
-// What the ranks of one host say to each other while a communicator is created. Each message is one struct, sent whole;
-// both sides run on one machine.
+// What the ranks say to each other while a communicator is created: on one host over local sockets, before that
+// perhaps over TCP or a store. Each message is one struct, sent whole; all hosts are little endian.
 #pragma once
 
 #include "boot/rendezvous.hpp"
@@ -17,11 +17,11 @@
 namespace zerocomm::boot::wire {
 
 inline constexpr std::uint64_t kMagic = 0x7a65726f6a6f696eu;
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 // In the order in which they are sent. rank 0 -> others: accepted, ranks, segment, go. Others -> rank 0: hello, ready.
 // failed goes both ways, at any time, and is the last.
-enum class Kind : std::uint32_t { hello = 1, accepted, ranks, segment, ready, go, failed, wanted };
+enum class Kind : std::uint32_t { hello = 1, accepted, ranks, segment, ready, go, failed, wanted, met };
 
 // These three members are the same in every version.
 struct Header {
@@ -43,6 +43,9 @@ struct Hello {
   std::int32_t ranks = 0;
   std::uint32_t reserved = 0;
   char agreed_text[kAgreedCharacters + 8] = {};
+
+  static Hello of(const JoinRequest& request, const Identity& own, std::uint64_t job_hash,
+                  std::int64_t left_ns) noexcept;
 };
 
 struct Accepted {
@@ -65,6 +68,7 @@ struct Ranks {
 struct Segment {
   static constexpr Kind kKind = Kind::segment;
   Header header{.kind = kKind};
+  std::uint64_t strangers = 0;  // that rank 0 turned away
 };
 
 struct Ready {
@@ -94,12 +98,21 @@ struct Wanted {
   std::uint64_t name_hash = 0;
 };
 
+// All ranks have come, over TCP or a store, and are on one host: they meet there under this name.
+struct Met {
+  static constexpr Kind kKind = Kind::met;
+  Header header{.kind = kKind};
+  std::uint64_t strangers = 0;
+  char job[64] = {};
+};
+
 inline constexpr std::size_t kMostBytes = std::max(sizeof(Ranks), sizeof(Failed));
 
 // No byte of these is padding, which would carry whatever lay on the stack.
 template <class Message>
 concept Plain = std::is_trivially_copyable_v<Message> && std::has_unique_object_representations_v<Message>;
-static_assert(Plain<Hello> && Plain<Accepted> && Plain<Ranks> && Plain<Segment> && Plain<Failed> && Plain<Wanted>);
+static_assert(Plain<Hello> && Plain<Accepted> && Plain<Ranks> && Plain<Segment> && Plain<Failed> && Plain<Wanted> &&
+              Plain<Met>);
 
 inline std::optional<Header> header_of(std::span<const std::byte> bytes) noexcept {
   Header header;
@@ -130,6 +143,19 @@ void put_text(char (&field)[kBytes], std::string_view text) noexcept {
 template <std::size_t kBytes>
 std::string get_text(const char (&field)[kBytes]) {
   return {field, strnlen(field, kBytes - 1)};
+}
+
+inline Hello Hello::of(const JoinRequest& request, const Identity& own, std::uint64_t job_hash,
+                       std::int64_t left_ns) noexcept {
+  Hello hello;
+  hello.job_hash = job_hash;
+  hello.agreed = request.agreed;
+  hello.deadline_ns = request.deadline_ns;
+  hello.left_ns = left_ns;
+  hello.identity = own;
+  hello.ranks = request.ranks;
+  put_text(hello.agreed_text, std::string_view(request.agreed_text).substr(0, kAgreedCharacters));
+  return hello;
 }
 
 inline Failed Failed::of(std::int32_t status, std::string_view text) noexcept {

@@ -84,6 +84,7 @@ zc_status zc_comm_get_info(const zc_comm* comm, zc_comm_info* info) {
     mine.transport = comm->group().name();
     mine.schedule = "direct";
     mine.private_copy = comm->private_copy.c_str();
+    mine.strangers = comm->strangers;
     write_struct(mine, info, "zc_comm_info");
     return ZC_OK;
   });

@@ -95,6 +95,12 @@ zc_status zc_comm_create(const zc_comm_config* config, zc_comm** comm) {
       ZC_REQUIRE(boot::is_unique_job(text), ZC_ARGUMENT, "the id is not one of zc_unique_id_create");
       spec.job = text;
     }
+    if (mine.store != nullptr) {
+      const zc_store store = read_struct(mine.store, "zc_store");
+      ZC_REQUIRE(store.put != nullptr && store.get != nullptr && store.remove != nullptr, ZC_ARGUMENT,
+                 "a zc_store has the functions put, get and remove; progress alone may be NULL");
+      spec.store = store;
+    }
     comm::complete(spec);
     check_ranks(spec.ranks);
     *comm = hand_out(comm::create_process_comm(spec));
@@ -108,8 +114,9 @@ zc_status zc_comm_create_threads(int32_t ranks, const zc_comm_config* config, zc
     check_ranks(ranks);
     ZC_REQUIRE(comms != nullptr, ZC_ARGUMENT, "comms is NULL");
     const zc_comm_config mine = read_struct(config, "zc_comm_config");
-    ZC_REQUIRE(mine.ranks == 0 && mine.rank == 0 && mine.id == nullptr && mine.init_deadline_ns == 0, ZC_ARGUMENT,
-               "ranks, rank, id and init_deadline_ns are for communicators of processes");
+    ZC_REQUIRE(
+        mine.ranks == 0 && mine.rank == 0 && mine.id == nullptr && mine.init_deadline_ns == 0 && mine.store == nullptr,
+        ZC_ARGUMENT, "ranks, rank, id, init_deadline_ns and store are for communicators of processes");
     comm::Settings settings = make_settings(mine);
     comm::choose_spin(settings, ranks, usable_cores());
     auto group = std::make_shared<transport::ThreadGroup>(

@@ -2,7 +2,7 @@
 #include "base/config.hpp"
 #include "base/memory_limit.hpp"
 #include "base/wait.hpp"
-#include "boot/launch.hpp"
+#include "boot/way.hpp"
 #include "capi/guard.hpp"
 #include "transport/probe.hpp"
 #include "transport/shm_arena.hpp"
@@ -36,6 +36,7 @@ void tell_build(Facts& facts) {
   facts.tell("compiler", __VERSION__);
   facts.tell("transports", "threads, shared memory");
   facts.tell("schedules", "direct");
+  facts.tell("TCP rendezvous", boot::has_tcp() ? "yes" : "no", boot::has_tcp() ? "" : boot::kNoTcp);
   for (const char* part : {"CUDA", "NCCL", "UCX", "hwloc"}) facts.tell(part, "no", "not part of this version");
 }
 
@@ -60,6 +61,15 @@ void tell_host(Facts& facts) {
   tell_probe(facts, "process_vm_readv", transport::probe_private_read());
 }
 
+void tell_way(const Facts& facts, const boot::Launch& launch) {
+  try {
+    const boot::Way way = boot::choose_way([](const char* name) { return text_variable(name); }, launch);
+    facts.tell("rendezvous", way.tcp ? "TCP at " + boot::tcp_text(*way.tcp) : "local socket", way.why);
+  } catch (const Error& error) {
+    facts.tell("rendezvous", "cannot be had", error.what());
+  }
+}
+
 void tell_launch(Facts& facts) {
   facts.section("launch");
   try {
@@ -74,6 +84,7 @@ void tell_launch(Facts& facts) {
     facts.tell("local rank", std::to_string(launch.local_rank));
     facts.tell("local ranks", std::to_string(launch.local_ranks));
     facts.tell("job", launch.job);
+    tell_way(facts, launch);
   } catch (const Error& error) {
     facts.tell("launcher", "cannot be told", error.what());
   }

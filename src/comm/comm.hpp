@@ -96,6 +96,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
 
   // How large private buffers are copied, for printing. Set once at creation.
   std::string private_copy = "none needed";
+  std::uint64_t strangers = 0;  // turned away when it was made
 
   // Of a communicator that was split off: the rank in its parent that each of its ranks has. Set once at creation.
   std::vector<std::int32_t> parent_ranks;

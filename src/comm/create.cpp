@@ -1,10 +1,12 @@
 #include "comm/create.hpp"
 
 #include "base/check.hpp"
+#include "base/clock.hpp"
 #include "base/config.hpp"
 #include "base/memory.hpp"
 #include "boot/launch.hpp"
 #include "boot/rendezvous.hpp"
+#include "boot/store.hpp"
 #include "comm/call.hpp"
 #include "transport/shm_group.hpp"
 
@@ -98,24 +100,41 @@ void choose_private_copy(zc_comm& comm, transport::ShmGroup& group, const CopyNa
   comm.private_copy = group.private_copy();
 }
 
+// Where the kernel cannot vouch for the others, the ranks meet twice: first to agree and to see that they are on one
+// host, then there, under a name that they have drawn for that. Shortens the deadline by what it took.
+boot::Meeting meet(const ProcessSpec& spec, boot::JoinRequest& request) {
+  if (spec.ranks == 1 || !(spec.store || spec.way.tcp)) return {};
+  const Deadline deadline = Deadline::after(request.deadline_ns);
+  if (spec.store) request.progress = boot::progress_of(*spec.store, spec.rank);
+  boot::Meeting meeting =
+      spec.store ? boot::meet_over_store(request, *spec.store) : boot::meet_over_tcp(request, *spec.way.tcp);
+  request.job = meeting.job;
+  request.deadline_ns = deadline.left_ns();
+  return meeting;
+}
+
 }  // namespace
 
 void complete(ProcessSpec& spec) {
   if (spec.ranks == 1 && spec.job.empty()) spec.job = "alone";  // nobody to meet
-  if (spec.ranks != 0 && !spec.job.empty()) return;
-  const boot::Launch launch = boot::detect_launch([](const char* name) { return text_variable(name); },
-                                                  [] { return boot::ancestor_text(boot::kHydraProcess); });
-  ZC_REQUIRE(launch.launcher != boot::Launcher::none, ZC_ARGUMENT,
-             "no launcher: start the ranks with zc run, torchrun or mpirun, or give %s in zc_comm_config",
-             spec.ranks == 0 ? "ranks, rank and id" : "an id");
-  ZC_REQUIRE(launch.local_ranks >= launch.ranks, ZC_UNSUPPORTED,
-             "%s says that %d of %d ranks are on this host: ranks on several hosts are not supported by this version",
-             boot::launcher_name(launch.launcher), launch.local_ranks, launch.ranks);
+  if (spec.store && spec.ranks != 0 && spec.job.empty()) spec.job = "store";
+  const auto lookup = [](const char* name) { return text_variable(name); };
+  boot::Launch launch;
+  if (spec.ranks == 0 || spec.job.empty()) {
+    launch = boot::detect_launch(lookup, [] { return boot::ancestor_text(boot::kHydraProcess); });
+    ZC_REQUIRE(launch.launcher != boot::Launcher::none, ZC_ARGUMENT,
+               "no launcher: start the ranks with zc run, srun, torchrun or mpirun, or give %s in zc_comm_config",
+               spec.ranks == 0 ? "ranks, rank and id" : "an id");
+  }
   if (spec.ranks == 0) {
     spec.ranks = launch.ranks;
     spec.rank = launch.rank;
   }
-  if (spec.job.empty()) spec.job = std::string(boot::launcher_name(launch.launcher)) + " " + launch.job;
+  if (!spec.store && spec.ranks > 1) spec.way = boot::choose_way(lookup, launch);
+  const bool everywhere = spec.store || spec.way.tcp;
+  if (spec.job.empty())
+    spec.job =
+        std::string(boot::launcher_name(launch.launcher)) + " " + (everywhere ? launch.job_everywhere : launch.job);
 }
 
 void choose_spin(Settings& settings, std::int32_t ranks, int cores) {
@@ -139,6 +158,7 @@ std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
   request.agreed = hash_text(request.agreed_text);
   request.deadline_ns = spec.init_deadline_ns;
   const std::uint64_t bytes = arena_bytes();
+  const boot::Meeting meeting = meet(spec, request);
   const std::unique_ptr<boot::Rendezvous> rendezvous =
       boot::Rendezvous::join(request, [&](const std::vector<boot::Identity>&) {
         return transport::ShmGroup::create(spec.ranks, spec.settings.requests, bytes);
@@ -150,6 +170,7 @@ std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
     Settings settings = spec.settings;
     choose_spin(settings, spec.ranks, cores_of(rendezvous->ranks()));
     comm = std::make_shared<zc_comm>(std::move(group), spec.rank, settings);
+    comm->strangers = meeting.strangers + rendezvous->strangers();
     comm->stand(transport::Keeper::of_process());
     rendezvous->confirm();
     choose_private_copy(*comm, *shared, copy, spec.init_deadline_ns);

@@ -1,9 +1,13 @@
 // Making a communicator whose ranks are processes: who this rank is, where the others are, the memory they share.
 #pragma once
 
+#include "boot/way.hpp"
 #include "comm/comm.hpp"
 
+#include <zerocomm/store.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace zerocomm::comm {
@@ -15,10 +19,12 @@ struct ProcessSpec {
   std::int32_t ranks = 0;  // 0: the launcher's
   std::int32_t rank = 0;
   std::string job;  // empty: the launcher's
+  std::optional<zc_store> store;
+  boot::Way way;  // without a store
 };
 
-// Fills in what the launcher says. Throws Error: ARGUMENT without a launcher where one is needed, UNSUPPORTED where it
-// says that ranks are on several hosts.
+// Fills in what the launcher says, and the way by which the ranks meet. Throws Error: ARGUMENT without a launcher where
+// one is needed, and what boot::choose_way throws.
 void complete(ProcessSpec& spec);
 
 // The time to spin, where nobody set one: `cores` are those of all ranks together. Negative means never.

@@ -219,7 +219,7 @@ TEST(Strangers, of_another_version_make_it_fail_for_all) {
   ASSERT_EQ(boot::send_message(connection, &hello, 100), boot::Transfer::done);
   EXPECT_EQ(closed_after_ms(connection), -1);  // it is told
   expect_same(slow.processes(), {0, 1}, ZC_MISMATCH,
-              {format("process %d speaks version 2 of the joining, process %d version 1", getpid(), slow.rank_0())});
+              {format("process %d speaks version 3 of the joining, process %d version 2", getpid(), slow.rank_0())});
 }
 
 TEST(Server, that_says_something_else_loses_the_client_and_leaks_nothing) {
