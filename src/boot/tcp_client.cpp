@@ -41,7 +41,9 @@ Meeting TcpClient::meet() {
     if (!refused) refusals = 0;
     if (refused && refusals++ == 0) first_refusal_ns = now_ns();
     ZC_REQUIRE(
-        refusals < kLeastRefusals || now_ns() - first_refusal_ns < kPatienceNs, ZC_MISMATCH,
+        refusals == 0 ||
+            ((refusals < kLeastRefusals || now_ns() - first_refusal_ns < kPatienceNs) && deadline_.left_ns() > 0),
+        ZC_MISMATCH,
         "rank %d (pid %d on %.63s) was refused %d times: %s. If that is rank 0, its key is not the one of this rank "
         "(fingerprint %s, %s): give all hosts the same ZC_KEY_FILE; else give a free port in ZC_RENDEZVOUS",
         own_.rank, own_.pid, own_.host.data(), refusals, where_text().c_str(), key_.fingerprint().c_str(),

@@ -12,12 +12,13 @@ namespace zerocomm::boot {
 
 bool operator==(const Launch& a, const Launch& b) {
   return a.launcher == b.launcher && a.rank == b.rank && a.ranks == b.ranks && a.local_rank == b.local_rank &&
-         a.local_ranks == b.local_ranks && a.job == b.job && a.used == b.used;
+         a.local_ranks == b.local_ranks && a.job == b.job && a.job_everywhere == b.job_everywhere && a.used == b.used;
 }
 
 std::ostream& operator<<(std::ostream& out, const Launch& launch) {
   out << launcher_name(launch.launcher) << ": " << launch.rank << " of " << launch.ranks << ", on the host "
-      << launch.local_rank << " of " << launch.local_ranks << ", job \"" << launch.job << "\", used:";
+      << launch.local_rank << " of " << launch.local_ranks << ", job \"" << launch.job << "\", everywhere \""
+      << launch.job_everywhere << "\", used:";
   for (const std::string& variable : launch.used) out << ' ' << variable;
   return out;
 }
@@ -81,6 +82,7 @@ const Launch kZcRunLaunch = {Launcher::zc_run,
                              1,
                              2,
                              "ZC_JOB=8f3a",
+                             "ZC_JOB=8f3a",
                              {"ZC_RANK=1", "ZC_RANKS=2", "ZC_LOCAL_RANK=1", "ZC_LOCAL_RANKS=2", "ZC_JOB=8f3a"}};
 const Launch kTorchrunLaunch = {
     Launcher::torchrun,
@@ -88,6 +90,7 @@ const Launch kTorchrunLaunch = {
     2,
     1,
     2,
+    "TORCHELASTIC_RUN_ID=none,TORCHELASTIC_RESTART_COUNT=0,MASTER_ADDR=127.0.0.1,MASTER_PORT=29500",
     "TORCHELASTIC_RUN_ID=none,TORCHELASTIC_RESTART_COUNT=0,MASTER_ADDR=127.0.0.1,MASTER_PORT=29500",
     {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=none",
      "TORCHELASTIC_RESTART_COUNT=0", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"}};
@@ -97,6 +100,7 @@ const Launch kByHandLaunch = {Launcher::torchrun,
                               1,
                               2,
                               "MASTER_ADDR=127.0.0.1,MASTER_PORT=29500",
+                              "MASTER_ADDR=127.0.0.1,MASTER_PORT=29500",
                               {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"}};
 const Launch kOpenMpiLaunch = {
     Launcher::open_mpi,
@@ -105,10 +109,11 @@ const Launch kOpenMpiLaunch = {
     1,
     2,
     "PMIX_NAMESPACE=688521217,PMIX_SERVER_URI2=688521216.0;tcp4://127.0.0.1:34857",
+    "PMIX_NAMESPACE=688521217",
     {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
      "PMIX_NAMESPACE=688521217", "PMIX_SERVER_URI2=688521216.0;tcp4://127.0.0.1:34857"}};
 const Launch kHydraLaunch = {
-    Launcher::hydra, 1, 2, 1, 2, kParent, {"PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"}};
+    Launcher::hydra, 1, 2, 1, 2, kParent, "", {"PMI_RANK=1", "PMI_SIZE=2", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"}};
 
 TEST(Launch, without_variables_there_is_no_launcher) {
   EXPECT_EQ(detect({}), Launch{});
