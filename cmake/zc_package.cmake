@@ -32,6 +32,9 @@ This package has the shared library.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libzerocomm-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${runtime_package} ${exact}")
+if(ZC_HAS_TCP)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libsodium-dev")  # of who links the archive
+endif()
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "ZeroComm gives a training framework the mechanism of the Zero Redundancy
 Optimizer, and MPI-style collectives, behind a plain C interface.
 

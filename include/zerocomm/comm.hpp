@@ -29,6 +29,7 @@ struct CommConfig {
   std::int32_t requests = 0;
   bool helper_thread = false;
   zc_switch reproducible = ZC_SWITCH_DEFAULT;
+  const zc_store *store = nullptr; /**< read until the communicator is made */
 
   zc_comm_config raw() const noexcept {
     zc_comm_config config{};
@@ -43,6 +44,7 @@ struct CommConfig {
     config.requests = requests;
     config.helper_thread = helper_thread ? 1 : 0;
     config.reproducible = reproducible;
+    config.store = store;
     return config;
   }
 };

@@ -101,7 +101,7 @@ SIZE = (c_size_t, "struct_size")
 zc_unique_id = _struct("zc_unique_id", (c_char * 128, "text"))
 zc_comm_config = _struct(
     "zc_comm_config", SIZE, (c_int64, "deadline_ns spin_ns"), (c_char_p, "topology"), (c_int32, "ranks rank"),
-    (POINTER(zc_unique_id), "id"), (c_int64, "init_deadline_ns"), (c_int32, "requests helper_thread reproducible"),
+    (POINTER(zc_unique_id), "id"), (c_int64, "init_deadline_ns"), (c_int32, "requests helper_thread reproducible"), (c_void_p, "store"),
 )  # fmt: skip
 zc_comm_info = _struct(
     "zc_comm_info", SIZE, (c_int32, "ranks rank nodes"), (c_int64, "deadline_ns spin_ns"), (c_int32, "reproducible"),
