@@ -105,7 +105,7 @@ zc_comm_config = _struct(
 )  # fmt: skip
 zc_comm_info = _struct(
     "zc_comm_info", SIZE, (c_int32, "ranks rank nodes"), (c_int64, "deadline_ns spin_ns"), (c_int32, "reproducible"),
-    (c_char_p, "transport schedule private_copy"),
+    (c_char_p, "transport schedule private_copy"), (c_uint64, "strangers"),
 )  # fmt: skip
 zc_stats = _struct(
     "zc_stats", SIZE, (c_uint64, "logical_bytes control_logical_bytes"),

@@ -45,7 +45,7 @@ inspect() {
   expect '^libzerocomm 0 libzerocomm0 \(>= ' "$runtime" -I "$runtime" shlibs
   expect '^activate-noawait ldconfig$' "$runtime" -I "$runtime" triggers
   expect "\./usr/lib/$triplet/libzerocomm\.so\.0 -> libzerocomm\.so\.$version$" "$runtime" -c "$runtime"
-  expect "^libzerocomm0 \(= $version\)$" "$development" -f "$development" Depends
+  expect "^libzerocomm0 \(= $version\)(, libsodium-dev)?$" "$development" -f "$development" Depends
   for file in "lib/$triplet/libzerocomm.so -> libzerocomm.so.0" "lib/$triplet/libzerocomm.a" "include/zerocomm/zerocomm.h" \
     "include/zerocomm/zerocomm.hpp" "lib/$triplet/pkgconfig/zerocomm.pc" "lib/$triplet/cmake/zerocomm/zerocommConfig.cmake"; do
     expect "\./usr/${file//./\\.}$" "$development" -c "$development"

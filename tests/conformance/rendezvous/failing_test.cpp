@@ -160,7 +160,8 @@ TEST(Death, of_rank_0_while_ranks_come) {
       ZC_ASSERT(write(in[1], "1", 1) == 1);
       std::vector<boot::Identity> ranks;
       Descriptor segment;
-      client.receive_welcome(ranks, segment);
+      std::uint64_t strangers = 0;
+      client.receive_welcome(ranks, segment, strangers);
       report.say(ZC_OK, "");
     });
   char both[2];
