@@ -27,7 +27,7 @@ void expect_part(const std::string& text, const std::string& part) {
 }
 
 TEST(KeyFiles, that_others_may_read_or_that_are_no_keys_are_refused_with_what_to_do) {
-  for (const mode_t mode : {0640, 0604, 0620, 0700, 0666}) {
+  for (const mode_t mode : {0640U, 0604U, 0620U, 0700U, 0666U}) {
     const std::string text = refusal(KeyFile(std::string(32, 'k'), mode).path());
     expect_part(text, format("has mode %04o", mode));
     expect_part(text, "umask 077");
