@@ -15,6 +15,16 @@ namespace zerocomm::comm {
 // Most ranks of a communicator: arrays of addresses live on the stack.
 inline constexpr std::size_t kMostRanks = 1024;
 
+// Lanes of staging begin at cache lines.
+inline constexpr std::size_t kLineBytes = 64;
+
+inline std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
+
+// Elements from `first` on that fit into a piece of at most `most`.
+inline std::size_t piece(std::size_t count, std::size_t first, std::size_t most) {
+  return first < count ? std::min(most, count - first) : 0;
+}
+
 // How a vector is cut into one block per rank.
 class Blocks {
  public:

@@ -8,10 +8,6 @@
 namespace zerocomm::comm {
 namespace {
 
-constexpr std::size_t kLineBytes = 64;
-
-std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
-
 // Elements before the block of `rank`.
 std::size_t before(const std::size_t* counts, std::int32_t rank) {
   std::size_t sum = 0;
@@ -34,11 +30,6 @@ bool sends(const Operation& operation, std::int32_t self) {
     default:
       return true;
   }
-}
-
-// Elements from `first` on that fit into a piece of at most `most`.
-std::size_t piece(std::size_t count, std::size_t first, std::size_t most) {
-  return first < count ? std::min(most, count - first) : 0;
 }
 
 // Bytes from one lane to the next in a half.

@@ -10,14 +10,6 @@
 namespace zerocomm::comm {
 namespace {
 
-constexpr std::size_t kLineBytes = 64;
-
-std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
-
-std::size_t piece(std::size_t count, std::size_t first, std::size_t most) {
-  return first < count ? std::min(most, count - first) : 0;
-}
-
 bool scatters(const Operation& operation) {
   return operation.collective() == Collective::reduce_scatter || operation.collective() == Collective::reduce_scatter_v;
 }

@@ -20,8 +20,6 @@ using schedule::Outcomes;
 using schedule::Reached;
 using schedule::Source;
 
-constexpr std::size_t kLineBytes = 64;
-
 std::uint32_t number(std::int32_t rank) { return static_cast<std::uint32_t>(rank); }
 
 // In place, the blocks of two ranks change places: what is sent must be copied aside first.
