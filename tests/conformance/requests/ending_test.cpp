@@ -1,7 +1,11 @@
 // How requests end that do not end well: deadlines, abort, a communicator that is destroyed, options without meaning.
 #include "conformance/requests/in_flight.hpp"
 
+#include <sys/stat.h>
+
 #include <atomic>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 namespace zerocomm::test {
@@ -134,6 +138,38 @@ TEST(Ending, the_rank_that_leaves_first_does_not_disturb_what_is_over) {
   group.destroy(1);
   group.run([&](zc_comm*, std::int32_t rank) {
     if (rank == 0) RANK_OK(zc_request_wait(&sums[0].request));
+  });
+}
+
+// Bytes of shared memory that this process has open.
+std::int64_t shared_bytes() {
+  std::int64_t sum = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string name = std::filesystem::read_symlink(entry.path(), gone).string();
+    struct stat info {};
+    if (!gone && name.starts_with("/memfd:") && stat(entry.path().c_str(), &info) == 0) sum += info.st_blocks * 512;
+  }
+  return sum;
+}
+
+// The staging of a child's requests goes with the child.
+TEST(Ending, of_many_children_with_requests_gives_all_memory_back) {
+  run_ranks(2, [](zc_comm* comm, std::int32_t rank) {
+    std::int64_t before = 0;
+    for (int turn = 0; turn < 40; ++turn) {
+      zc_comm* child = nullptr;
+      RANK_OK(zc_comm_split(comm, 0, rank, nullptr, &child));
+      Sum sum;
+      RANK_OK(sum.begin(child, rank, 1, 5000));
+      sum.end(2);
+      RANK_OK(zc_comm_destroy(child));
+      RANK_OK(zc_barrier(comm, nullptr));
+      if (turn == 2) before = shared_bytes();
+      RANK_OK(zc_barrier(comm, nullptr));
+    }
+    RANK_CHECK(shared_bytes() == before, "%lld bytes more", static_cast<long long>(shared_bytes() - before));
+    RANK_OK(zc_barrier(comm, nullptr));
   });
 }
 
