@@ -172,11 +172,81 @@ TYPED_TEST_P(CollectiveRefusal, zero_elements_need_no_pointers_and_are_compared_
   }
 }
 
+// What a call says it ignores may be anything, in place or not.
+TYPED_TEST_P(CollectiveRefusal, ignored_arguments_are_ignored) {
+  this->run(3, [](zc_comm* comm, std::int32_t rank) {
+    void* const garbage = reinterpret_cast<void*>(std::uintptr_t{3});
+    const bool is_root = rank == 1;
+    for (const char* algorithm : {static_cast<const char*>(nullptr), "direct", "binomial"}) {
+      zc_coll_options options{};
+      options.struct_size = sizeof options;
+      options.algorithm = algorithm;
+      const std::int32_t mine[2] = {rank, 10 * rank};
+      std::array<std::int32_t, 6> all = {0, 0, 1, 10, 0, 0};  // in place at the root: its own block
+      RANK_OK(zc_reduce(comm, mine, is_root ? all.data() : garbage, 2, ZC_DTYPE_I32, ZC_OP_SUM, 1, &options));
+      RANK_CHECK(!is_root || (all[0] == 3 && all[1] == 30), "%d, %d", all[0], all[1]);
+      all = {0, 0, 1, 10, 0, 0};
+      RANK_OK(zc_gather_to_root(comm, is_root ? all.data() + 2 : mine, is_root ? all.data() : garbage, 2, ZC_DTYPE_I32,
+                                1, &options));
+      const std::array<std::int32_t, 6> wanted = {0, 0, 1, 10, 2, 20};
+      RANK_CHECK(!is_root || all == wanted, "gathered in place: %d %d", all[4], all[5]);
+      std::int32_t own[2] = {-1, -1};
+      RANK_OK(zc_scatter_from_root(comm, is_root ? all.data() : garbage, is_root ? all.data() + 2 : own, 2,
+                                   ZC_DTYPE_I32, 1, &options));
+      RANK_CHECK(is_root ? all == wanted : own[0] == rank && own[1] == 10 * rank, "scattered: %d %d", own[0], own[1]);
+    }
+  });
+}
+
+TYPED_TEST_P(CollectiveRefusal, rooted_calls_and_exchanges_say_what_is_wrong) {
+  this->run(2, [](zc_comm* comm, std::int32_t rank) {
+    std::array<float, 8> data{}, other{};
+    const auto root_of_none = [&](zc_status status) {
+      RANK_CHECK(status == ZC_ARGUMENT, "%s", zc_status_name(status));
+      RANK_ERROR_SAYS("root 2 is not a rank from 0 to 1");
+    };
+    root_of_none(zc_reduce(comm, data.data(), other.data(), 2, ZC_DTYPE_F32, ZC_OP_SUM, 2, nullptr));
+    root_of_none(zc_gather_to_root(comm, data.data(), other.data(), 2, ZC_DTYPE_F32, 2, nullptr));
+    root_of_none(zc_scatter_from_root(comm, data.data(), other.data(), 2, ZC_DTYPE_F32, 2, nullptr));
+    // The convention of MPI, where it is another one.
+    RANK_STATUS(ZC_ARGUMENT, zc_gather_to_root(comm, data.data() + 1, data.data(), 3, ZC_DTYPE_F32, rank, nullptr));
+    if (rank == 1) {
+      RANK_STATUS(ZC_ARGUMENT, zc_gather_to_root(comm, data.data(), data.data(), 3, ZC_DTYPE_F32, 1, nullptr));
+      RANK_ERROR_SAYS("MPI_IN_PLACE");
+      RANK_STATUS(ZC_ARGUMENT, zc_scatter_from_root(comm, data.data(), data.data(), 3, ZC_DTYPE_F32, 1, nullptr));
+      RANK_ERROR_SAYS("MPI_IN_PLACE");
+    }
+    RANK_STATUS(ZC_ARGUMENT, zc_all_to_all(comm, data.data(), data.data() + 2, 2, ZC_DTYPE_F32, nullptr));
+    const std::size_t two[2] = {2, 2}, skewed[2] = {1, 3};
+    RANK_STATUS(ZC_ARGUMENT, zc_all_to_all_v(comm, data.data(), nullptr, other.data(), two, ZC_DTYPE_F32, nullptr));
+    RANK_STATUS(ZC_ARGUMENT, zc_all_to_all_v(comm, data.data(), two, data.data(), skewed, ZC_DTYPE_F32, nullptr));
+    RANK_ERROR_SAYS("blocks of one count");
+    check_usable(comm, rank, 2);
+  });
+}
+
+TYPED_TEST_P(CollectiveRefusal, counts_that_do_not_meet_are_named_on_every_rank_and_move_nothing) {
+  this->run(3, [](zc_comm* comm, std::int32_t rank) {
+    const std::array<std::int32_t, 9> send = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    std::array<std::int32_t, 9> recv{};
+    const std::size_t good[3] = {2, 2, 2}, bad[3] = {2, 3, 2};
+    const std::uint64_t before = moved_bytes(comm);
+    // Rank 2 expects 3 elements of rank 1, which sends 2.
+    RANK_STATUS(ZC_MISMATCH,
+                zc_all_to_all_v(comm, send.data(), good, recv.data(), rank == 2 ? bad : good, ZC_DTYPE_I32, nullptr));
+    RANK_ERROR_SAYS("rank 1 sends 2 elements to rank 2, which expects 3");
+    RANK_CHECK(recv == (std::array<std::int32_t, 9>{}) && moved_bytes(comm) == before, "bytes moved");
+    check_usable(comm, rank, 3);
+  });
+}
+
 REGISTER_TYPED_TEST_SUITE_P(CollectiveRefusal, no_reduction_is_replaced_by_another_one,
                             what_no_enumeration_has_is_an_argument_error,
                             a_poll_is_refused_because_a_collective_cannot_be_left_half_done,
                             overlap_is_refused_with_both_ranges, reduce_scatter_into_send_names_the_convention_of_mpi,
                             null_and_misaligned_pointers_are_refused,
-                            zero_elements_need_no_pointers_and_are_compared_all_the_same);
+                            zero_elements_need_no_pointers_and_are_compared_all_the_same, ignored_arguments_are_ignored,
+                            rooted_calls_and_exchanges_say_what_is_wrong,
+                            counts_that_do_not_meet_are_named_on_every_rank_and_move_nothing);
 
 }  // namespace zerocomm::test
