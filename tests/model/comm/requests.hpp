@@ -214,8 +214,8 @@ inline Flow meet(const Model& m, State& s, int me, int key, int action) {
     request.phase = Model::moving;
     return settle(s, key, 1);
   }
-  Slot& which = slot_of(s, me, request, request.next);
   if (action == move && request.phase == Model::moving && request.next < m.ranks) {
+    const Slot& which = slot_of(s, me, request, request.next);
     if (which.post == kTorn) return broken("reads a post while its owner writes it");
     if (which.post != mine) return broken("reads the post of another request");
     if (s.request[request.next][key].phase >= Model::over)
@@ -229,7 +229,8 @@ inline Flow meet(const Model& m, State& s, int me, int key, int action) {
     request.phase = m.lacks(Without::wait_for_finished) ? Model::over : Model::finished;
     return jump(0);
   }
-  if (action == see_finished && request.phase == Model::finished && which.finished == mine) {
+  if (action == see_finished && request.phase == Model::finished &&
+      slot_of(s, me, request, request.next).finished == mine) {
     if (++request.next == m.ranks) request.phase = Model::over;
     return jump(0);
   }
