@@ -170,6 +170,7 @@ class Engine {
   bool reduce_slice(std::size_t bucket, std::size_t slice, const Arrival* arrivals);
   zc_status wait_until_reduced();
   zc_status give_up_pass(zc_status status);
+  bool has_claimed(std::size_t bucket, std::uint64_t passes, std::int32_t rank) const;
   void blame_unreduced(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const;
   void fail_on_all_ranks(std::uint64_t failure) const;
   std::vector<std::size_t> blocking_uses(std::size_t bucket, std::int32_t rank) const;

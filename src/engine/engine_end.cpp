@@ -126,6 +126,15 @@ zc_status Engine::wait_until_reduced() {
   return zc_comm_wait(comm_, ready, this, &options);
 }
 
+// Has this rank taken a slice of the bucket in this pass?
+bool Engine::has_claimed(std::size_t bucket, std::uint64_t passes, std::int32_t rank) const {
+  for (std::size_t slice = 0; slice < static_cast<std::size_t>(ranks_); ++slice) {
+    const std::uint64_t word = load_word(words_.home(bucket), words_.claim(bucket, slice));
+    if (claimed_passes(word) == passes && claiming_rank(word) == rank) return true;
+  }
+  return false;
+}
+
 void Engine::blame_unreduced(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const {
   const std::uint64_t passes = shared_passes_.load() + 1;
   for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) {
@@ -146,8 +155,19 @@ void Engine::blame_unreduced(std::int32_t* culprit, char* text, std::size_t capa
                     missing.c_str());
       return;
     }
-    std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu is complete and not yet reduced", bucket,
-                  static_cast<unsigned long long>(passes));
+    // One of those who took a slice has not finished it. Of several nobody can say which.
+    std::string takers;
+    std::int32_t last = ZC_NONE;
+    int others = 0;
+    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+      if (rank == rank_ || !has_claimed(bucket, passes, rank)) continue;
+      last = rank;
+      ++others;
+      takers += (takers.empty() ? ": slices of it were taken by rank " : ", rank ") + std::to_string(rank);
+    }
+    if (others == 1) *culprit = last;
+    std::snprintf(text, capacity_bytes, "bucket %zu of gradient pass %llu is complete and not yet reduced%.200s",
+                  bucket, static_cast<unsigned long long>(passes), takers.c_str());
     return;
   }
 }

@@ -76,5 +76,6 @@ constexpr std::uint64_t pack_claim(std::uint64_t passes, std::int32_t rank) {
   return passes << 16 | static_cast<std::uint64_t>(rank + 1);
 }
 constexpr std::uint64_t claimed_passes(std::uint64_t word) { return word >> 16; }
+constexpr std::int32_t claiming_rank(std::uint64_t word) { return static_cast<std::int32_t>(word & 0xffff) - 1; }
 
 }  // namespace zerocomm::engine
