@@ -38,7 +38,7 @@ def main():
     if train(2, 3, 2, 20)[0] == train(1, 0, 4, 20)[0]:
         problems.append("other micro-batches give the same losses: the hash does not see them")
     source = (pathlib.Path(__file__).parent / "sharded.hpp").read_text().splitlines()
-    lines = [line for line in source if line.strip() and not line.strip().startswith(("//", "#"))]
+    lines = [line for line in source if line.strip() and not line.strip().startswith("//")]
     if len(lines) >= 75:
         problems.append(f"the integration has {len(lines)} lines")
     print(f"the integration has {len(lines)} lines")

@@ -7,9 +7,6 @@
 #include <torch/torch.h>
 
 #include <deque>
-#include <string>
-#include <utility>
-#include <vector>
 #include <zerocomm/zerocomm.hpp>
 
 class Sharded {

@@ -66,7 +66,7 @@ Meeting TcpServer::meet() {
   if (roll_.verdict()) fail();
   over_ = true;
   listeners_.clear();
-  const Meeting meeting{make_unique_job(), strangers_};
+  Meeting meeting{make_unique_job(), strangers_};
   wire::Met met;
   met.strangers = meeting.strangers;
   wire::put_text(met.job, meeting.job);
@@ -262,13 +262,13 @@ void TcpServer::stranger(const CallerPtr& caller, const char* what) {
   leave_lobby(caller);
 }
 
-void TcpServer::leave_lobby(const CallerPtr& caller) {
+// By value: a reference may be one of those that are erased.
+void TcpServer::leave_lobby(CallerPtr caller) {  // NOLINT(performance-unnecessary-value-param)
   caller->gone = true;
-  const CallerPtr last = caller;  // the reference may be one of those that are erased
   error_code ignored;
-  last->limit.cancel();
-  last->socket.close(ignored);
-  std::erase(lobby_, last);
+  caller->limit.cancel();
+  caller->socket.close(ignored);
+  std::erase(lobby_, caller);
 }
 
 // One that has proved something stays as long as there is another.
@@ -323,13 +323,13 @@ void TcpServer::run(FunctionRef<bool()> done, std::int64_t limit_ns) {
 }
 
 void TcpServer::fail() {
-  const Error verdict = *roll_.verdict();
+  const Error& verdict = *roll_.verdict();
   const wire::Failed message = wire::Failed::of(verdict.status(), verdict.what());
   for (const CallerPtr& caller : heard_) send(caller, message);
   // Without this the others would look for rank 0 until their deadline.
   run([&] { return unsent_ == 0 && roll_.all_here(); },
       std::min(kLateComersNs, std::max(roll_.left_ns(), kSendNs / 8)));
-  throw verdict;
+  throw Error(verdict);
 }
 
 std::string TcpServer::missing_text() const {

@@ -47,7 +47,7 @@ class TcpServer {
   void decide(const CallerPtr& caller, const wire::Hello& hello);
   void watch(const CallerPtr& caller, std::int32_t rank);
   void stranger(const CallerPtr& caller, const char* what);
-  void leave_lobby(const CallerPtr& caller);
+  void leave_lobby(CallerPtr caller);
   void drop_oldest();
   void write_next(const CallerPtr& caller);
   template <class Message>

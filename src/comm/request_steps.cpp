@@ -101,7 +101,7 @@ void Requests::gather(zc_request& request) noexcept {
 
 bool Requests::look(zc_request& request) noexcept {
   if (request.phase == Phase::over) {
-    linger(request);
+    if (request.listed) linger(request);  // else its slot has come back already, and only the handle is left
     return false;
   }
   if (comm_->dead()) {

@@ -13,8 +13,9 @@ namespace {
 struct Header {
   static constexpr std::uint32_t kBeingFreed = 1U << 31;
   std::atomic<std::uint32_t> users{0};
-  std::uint64_t bytes = 0;    // of the allocation, this page included
-  std::uint32_t is_core = 0;  // 1: it begins with the control segment of a group
+  // Atomic, because what makes a place another's goes through the kernel: the page is punched out, and read as zeros.
+  std::atomic<std::uint64_t> bytes{0};    // of the allocation, this page included
+  std::atomic<std::uint32_t> is_core{0};  // 1: it begins with the control segment of a group
 };
 
 Header& header_at(const ShmArena& arena, std::uint64_t offset) {
@@ -30,13 +31,13 @@ void leave(const ShmArena& arena, std::uint64_t offset) {
     next = seen == 1 ? Header::kBeingFreed : seen - 1;
   } while (!header.users.compare_exchange_weak(seen, next));
   if (next != Header::kBeingFreed) return;
-  if (header.is_core != 0) {
+  if (header.is_core.load() != 0) {
     const Control control(arena.address() + offset + kPageBytes);
     for (std::int32_t rank = 0; rank < control.ranks(); ++rank)
       if (const BufferRef& staging = control.rank(rank).request_staging; staging.bytes != 0)
         leave(arena, staging.offset - kPageBytes);
   }
-  arena.release(offset + kPageBytes, header.bytes - kPageBytes);
+  arena.release(offset + kPageBytes, header.bytes.load() - kPageBytes);
   arena.release(offset, kPageBytes);  // only now may the owner take the place again
 }
 
@@ -94,8 +95,8 @@ std::shared_ptr<Segment> ShmHeap::allocate(std::size_t bytes, const char* purpos
   if (is_new) places_.push_back(place);  // free again if there is no memory for it
   arena_->back(place.offset, needed, purpose, root_.header().wanted_bytes);
   Header& header = header_at(*arena_, place.offset);
-  header.bytes = needed;
-  header.is_core = 0;
+  header.bytes.store(needed);
+  header.is_core.store(0);
   header.users.store(1);
   auto segment = std::make_shared<Segment>();
   segment->keep = std::make_shared<Use>(arena_, place.offset, own);
@@ -109,7 +110,7 @@ std::uint64_t ShmHeap::header_of(const Segment& segment) {
   return use != nullptr ? use->offset() : 0;
 }
 
-void ShmHeap::mark_core(const Segment& segment) const { header_at(*arena_, header_of(segment)).is_core = 1; }
+void ShmHeap::mark_core(const Segment& segment) const { header_at(*arena_, header_of(segment)).is_core.store(1); }
 
 void ShmHeap::leave_to_core(const Segment& segment) const { header_at(*arena_, header_of(segment)).users.fetch_add(1); }
 
