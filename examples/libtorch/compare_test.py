@@ -42,7 +42,7 @@ def main():
     if len(lines) >= 75:
         problems.append(f"the integration has {len(lines)} lines")
     print(f"the integration has {len(lines)} lines")
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or 0)
 
 
 main()
