@@ -13,7 +13,8 @@
  * zc_request_test and zc_request_wait, and whenever any call of the process waits. Small requests go first, and large ones
  * advance by slices, so that a small one never waits for a large one to be over.
  *
- * A rank may have zc_comm_config.requests of them at once; one more is AGAIN, and nothing happened.
+ * A rank may have zc_comm_config.requests of them at once; one more is AGAIN, and nothing happened. A request that is over counts
+ * until all its ranks have seen that, each in a call of its own: who makes many, faster than others look, tries again after AGAIN.
  */
 #ifndef ZEROCOMM_REQUEST_H
 #define ZEROCOMM_REQUEST_H

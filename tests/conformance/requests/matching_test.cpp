@@ -17,7 +17,8 @@ std::vector<std::size_t> shuffled(std::size_t count, std::uint64_t seed) {
 }
 
 TEST(Requests, of_different_tags_meet_in_any_order) {
-  constexpr std::size_t kTags = 40;
+  // Two rounds fit into the table: others may not have looked at the end of the round before.
+  constexpr std::size_t kTags = 30;
   for (const std::int32_t ranks : {1, 2, 3, 5}) {
     RankThreads(ranks).run([ranks](zc_comm* comm, std::int32_t rank) {
       for (std::uint64_t round = 0; round < 3; ++round) {
