@@ -34,6 +34,17 @@ std::uint16_t free_port() {
   return ntohs(place.sin_port);
 }
 
+Descriptor listen_on_port(std::uint16_t port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_port = htons(port);
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0 || listen(socket.get(), 1) != 0)
+    throw std::runtime_error("the port is not free");
+  return socket;
+}
+
 // Of one job: what its ranks find in their environment.
 struct Job {
   KeyFile key;
@@ -42,14 +53,15 @@ struct Job {
   int deadline_ms = 20'000;
   std::string key_path = key.path();
   std::string address = "127.0.0.1";
+  std::string name = "tcp";
 
   void set(int rank) const {
-    const auto put = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
+    const auto put = [](const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); };
     put("ZC_RANK", std::to_string(rank));
     put("ZC_RANKS", std::to_string(ranks));
     put("ZC_LOCAL_RANK", std::to_string(rank));
     put("ZC_LOCAL_RANKS", std::to_string(ranks));
-    put("ZC_JOB", "tcp");
+    put("ZC_JOB", name);
     put("ZC_RENDEZVOUS", format("tcp://%s:%d", address.c_str(), port));
     put("ZC_KEY_FILE", key_path);
     put("ZC_INIT_DEADLINE_MS", std::to_string(deadline_ms));
@@ -313,6 +325,47 @@ TEST(Tcp, a_rank_of_another_host_is_told_where_everybody_is) {
     GTEST_SKIP() << "this user may not make namespaces";
   }
   expect_all(processes, {0, 1}, ZC_UNSUPPORTED, {"rank 0", "rank 1", "host"});
+}
+
+TEST(Tcp, rank_0_that_cannot_listen_says_why) {
+  Job taken, elsewhere;
+  taken.ranks = elsewhere.ranks = 2;
+  taken.deadline_ms = 200;
+  elsewhere.address = "192.0.2.1";  // of no host
+  const Descriptor other = listen_on_port(taken.port);
+  Processes processes;
+  processes.start([&](Report& report) { take_part(report, taken, 0); });
+  processes.start([&](Report& report) { take_part(report, elsewhere, 0); });
+  expect_all(processes, {0}, ZC_SYSTEM, {"another program has it", "Address already in use", "give a free port"});
+  expect_all(processes, {1}, ZC_SYSTEM, {"192.0.2.1:", "Cannot assign requested address", "on which rank 0 runs"});
+}
+
+TEST(Tcp, a_rank_that_finds_nobody_says_what_became_of_every_address) {
+  Job job;
+  job.ranks = 2;
+  job.deadline_ms = 200;
+  job.address = "localhost";
+  Processes processes;
+  processes.start([&](Report& report) { take_part(report, job, 1); });
+  const std::string at = format("127.0.0.1:%d: Connection refused", job.port);
+  expect_all(processes, {0}, ZC_TIMEOUT, {"did not find rank 0 within 0.2 s", at.c_str()});
+}
+
+// They look again until the port is theirs, however long that takes, and are neither strangers nor told that their key
+// is wrong.
+TEST(Tcp, ranks_of_another_job_with_the_same_key_wait_for_the_port) {
+  const Job first;
+  Job second;
+  second.name = "another", second.port = first.port, second.ranks = 2;
+  Processes processes;
+  for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, first, rank); });
+  connect_to_port(first.port);  // a stranger, which closes at once
+  for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, second, rank); });
+  sleep_ms(2'500);  // longer than anybody who refuses is borne with
+  processes.start([&](Report& report) { take_part(report, first, 2); });
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
+  EXPECT_STREQ(processes.report(0).text, "1");
+  EXPECT_STREQ(processes.report(2).text, "0");
 }
 
 }  // namespace
