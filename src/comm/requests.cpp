@@ -19,7 +19,8 @@ bool needs_staging(const Comm& comm, const Operation& operation) {
   // Another rank's buffer may be one that cannot be reached, and then all use staging.
   const bool some_are_private = !comm.group().is_shared({0, 0, 1});
   const bool has_scratch = operation.plan != nullptr && operation.plan->program->scratch_chunks() != 0;
-  return comm.ranks() > 1 && (has_scratch || always_stages(operation) || (some_are_private && moves_data(operation)));
+  // A rank alone reads its buffer where it lies, but its counts are compared in staging as everybody's are.
+  return has_scratch || always_stages(operation) || (comm.ranks() > 1 && some_are_private && moves_data(operation));
 }
 
 transport::RequestKey key_of(const Comm& comm, const Operation& operation, std::int64_t tag) {

@@ -207,6 +207,24 @@ TEST(Requests, of_another_collective_of_the_same_key_are_a_mismatch) {
   });
 }
 
+TEST(Requests, of_a_rank_alone_are_over_at_once) {
+  run_ranks(1, [](zc_comm* comm, std::int32_t) {
+    const std::vector<std::int64_t> send = {7, 8, 9};
+    const std::size_t count = 3, other = 2;
+    std::vector<std::int64_t> recv(3, -1);
+    zc_request* request = nullptr;
+    const zc_coll_options options = with_tag(0, &request);
+    RANK_OK(zc_all_to_all_v(comm, send.data(), &count, recv.data(), &count, ZC_DTYPE_I64, &options));
+    RANK_OK(zc_request_wait(&request));
+    RANK_CHECK(recv == send, "the first element is %lld", static_cast<long long>(recv[0]));
+    RANK_OK(zc_all_to_all_v(comm, send.data(), &count, recv.data(), &other, ZC_DTYPE_I64, &options));
+    RANK_STATUS(ZC_MISMATCH, zc_request_wait(&request));
+    RANK_OK(zc_all_reduce(comm, send.data(), recv.data(), 3, ZC_DTYPE_I64, ZC_OP_SUM, &options));
+    RANK_OK(zc_request_wait(&request));
+    RANK_CHECK(recv == send, "the first element is %lld", static_cast<long long>(recv[0]));
+  });
+}
+
 TEST(Requests, copy_their_counts) {
   run_ranks(2, [](zc_comm* comm, std::int32_t rank) {
     const std::vector<std::int64_t> send = {10 + rank, 20 + rank, 30 + rank};
