@@ -44,6 +44,10 @@ if(PROJECT_IS_TOP_LEVEL)
   if(ZC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_C_COMPILER_LAUNCHER ${ZC_CCACHE})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${ZC_CCACHE})
+    if(ZC_SANITIZE)  # what ccache asks for where a header is compiled in advance
+      set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ZC_CCACHE})
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+    endif()
   endif()
 endif()
 

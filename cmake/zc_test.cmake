@@ -5,6 +5,16 @@ find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 include(GoogleTest)
 
+# With sanitizers, GoogleTest's header is read once for all tests: a tenth of the time of the whole build. Other builds see
+# to it that every test includes what it uses.
+if(ZC_SANITIZE)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_header.cpp CONTENT "int main() {}\n")
+  add_executable(zc_test_header ${PROJECT_BINARY_DIR}/test_header.cpp)
+  target_link_libraries(zc_test_header PRIVATE GTest::gtest Threads::Threads)
+  zc_set_warnings(zc_test_header)  # the same options as the tests have, or it does not fit
+  target_precompile_headers(zc_test_header PRIVATE <gtest/gtest.h>)
+endif()
+
 # Seconds a test of each kind may take; sanitizers get more.
 set(ZC_TIMEOUT_unit 60)
 set(ZC_TIMEOUT_property 120)
@@ -60,6 +70,12 @@ function(zc_add_test name)
     add_dependencies(${target} zc)
   endif()
   zc_set_warnings(${target})
+  if(ZC_SANITIZE)
+    target_precompile_headers(${target} REUSE_FROM zc_test_header)
+    # What g++ 12 sees inside std::string, which then no longer counts as a header of the system. The sanitizers look at
+    # the same when it runs.
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+  endif()
   zc_discover_tests(${target} ${target}_TESTS ${arg_KIND}.${folder}. ${seconds} ${arg_SERIAL} "${arg_KIND};${arg_LABELS}"
                     "ZC_POISON=1")
   if(arg_TRANSPORTS)

@@ -220,7 +220,7 @@ TEST(Cases, rank_that_ends_before_it_joins_is_named_when_the_time_is_up) {
 
 // At any moment of the joining, or just after it.
 TEST(Cases, rank_that_is_killed_while_it_joins_is_named) {
-  constexpr int kKills = kSanitized ? 8 : 40;
+  constexpr int kKills = kSanitized ? 4 : 40;
   constexpr std::int64_t kJoinNs = kSlack * kTwoSecondsNs;
   std::mt19937 random(3);
   int told_in_creation = 0, told_later = 0, timed_out = 0;

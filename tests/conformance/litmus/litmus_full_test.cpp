@@ -1,4 +1,4 @@
-// The loops of litmus_test.cpp, fifty times longer.
+// The loops of litmus_test.cpp, a hundred times longer.
 #include "conformance/litmus/litmus.hpp"
 
 namespace zerocomm::test {

@@ -12,7 +12,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRounds = 100'000;
 #else
-constexpr std::uint64_t kRounds = 2'000'000;
+constexpr std::uint64_t kRounds = 1'000'000;
 #endif
 
 TEST(Litmus, posts_among_threads_are_whole) { expect_whole_among_threads(play_posts, kRounds); }

@@ -217,7 +217,7 @@ std::vector<Call> calls_of(const schedule::Algorithm& row, std::int32_t ranks) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::int32_t kRankCounts[] = {1, 2, 3, 5, 8, 17};
+constexpr std::int32_t kRankCounts[] = {1, 2, 3, 5, 8};
 #else
 constexpr std::int32_t kRankCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33};
 #endif
@@ -239,13 +239,18 @@ TEST(ScheduleExecution, gives_the_bits_of_its_oracle) {
 
 // More than staging holds at once.
 TEST(ScheduleExecution, takes_several_rounds_where_staging_is_short) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr std::size_t kCount = 70'003;
+#else
+  constexpr std::size_t kCount = 200'003;
+#endif
   RankThreads group(3);
   for (const schedule::Algorithm& row : schedule::algorithms()) {
     if (row.collective == Collective::barrier) continue;
     for (const bool shared : {false, true}) {
       Call call{&row, 3};
       call.root = schedule::has_root(row.collective) ? 1 : 0;
-      call.count = 200'003;
+      call.count = kCount;
       call.shared = shared;
       call.keyed = row.name != "direct";
       const Expected expected = expect(call);
