@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build everything and run the tests. From any directory, as often as you like:
 #   bash tests/run.sh [--full] [--preset NAME]
-# --full adds the long tests; NAME is a preset of CMakePresets.json (default: release).
+# --full adds the long tests and LibTorch's example; NAME is a preset of CMakePresets.json (default: release).
 set -euo pipefail
 
 full=no
@@ -22,8 +22,11 @@ while (($#)); do
 done
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+packages=()
+if [[ $full == yes ]]; then packages=(libtorch-dev zlib1g-dev dataset-fashion-mnist); fi
 bash cmake/need_packages.sh g++ cmake ninja-build ccache libgtest-dev librapidcheck-dev nlohmann-json3-dev \
-  libcli11-dev libfmt-dev libboost-dev libsodium-dev python3 python3-numpy pkg-config openmpi-bin mpich abigail-tools
+  libcli11-dev libfmt-dev libboost-dev libsodium-dev python3 python3-numpy pkg-config openmpi-bin mpich abigail-tools \
+  "${packages[@]}"
 
 cmake --preset "$preset"
 cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -1,160 +1,188 @@
-// Trains a small network on Fashion-MNIST with LibTorch and ZeRO:
+// Trains a small convolutional network on Fashion-MNIST, one rank of a job: zc run -n 2 -- zc_libtorch --stage 3
 //
-//   zc run -n 2 -- zc_fashion --stage 3
-//
-// A step takes `--micro` micro-batches, shared out over the ranks in rank order, so the losses do not depend on the
-// number of ranks, bit for bit. Rank 0 prints a hash of all losses and the accuracy on the test images.
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+// A step takes some micro-batches, split over the ranks. Losses and accuracy do not depend on the stage, nor on whether
+// one rank takes all micro-batches or each of several takes one. --plain is LibTorch without ZeroComm, and says the
+// same.
+#include <algorithm>
+#include <exception>
+#include <numeric>
 
-#include "fashion.hpp"
-#include "sharded.hpp"
+#include "data.hpp"
+#include "model.hpp"
+#include "options.hpp"
+#include "report.hpp"
+#include "sharded_module.hpp"
 
+namespace fashion {
 namespace {
 
-struct Options {
-  zc_stage stage = ZC_STAGE_3;
-  int steps = 200, micro = 2;
-  bool verbose = false;
-  std::string data = "/usr/share/datasets/fashion-mnist";
+struct Batch {
+  torch::Tensor pictures, labels;
 };
 
-Options read_options(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--verbose") {
-      options.verbose = true;
-      continue;
+// The pictures whose numbers are order[first], order[first + 1], ...
+Batch take(const Pictures& from, const std::vector<std::size_t>& order, std::size_t first, std::size_t count) {
+  const auto rows = static_cast<std::int64_t>(count);
+  const Batch batch{torch::empty({rows, 1, kSide, kSide}), torch::empty({rows}, torch::kInt64)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t which = order[first + i];
+    const auto pixels = std::span(from.pixels).subspan(which * kPixels, kPixels);
+    std::transform(pixels.begin(), pixels.end(), batch.pictures.data_ptr<float>() + i * kPixels, brightness);
+    batch.labels.data_ptr<std::int64_t>()[i] = from.labels[which];
+  }
+  return batch;
+}
+
+struct Data {
+  Pictures pictures;
+  std::vector<std::size_t> order = shuffled(pictures.count(), 1);
+
+  Batch micro_batch(std::size_t index) const {
+    constexpr std::size_t kCount = 64;
+    return take(pictures, order, index % (order.size() / kCount) * kCount, kCount);
+  }
+};
+
+// How many pictures of the test set a model gets right, of every `ranks`-th batch from number `rank` on.
+template <class Forward>
+std::int64_t count_correct(const Pictures& test, std::size_t rank, std::size_t ranks, Forward forward) {
+  constexpr std::size_t kCount = 500;
+  const torch::NoGradGuard no_gradients;
+  std::vector<std::size_t> order(test.count());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::int64_t correct = 0;
+  for (std::size_t first = rank * kCount; first < order.size(); first += ranks * kCount) {
+    const Batch batch = take(test, order, first, std::min(kCount, order.size() - first));
+    correct += forward(batch.pictures).argmax(1).eq(batch.labels).sum().template item<std::int64_t>();
+  }
+  return correct;
+}
+
+// LibTorch alone: autograd itself adds up the gradients of the micro-batches.
+void train_plain(const Options& options, const Data& train, const Pictures& test) {
+  const std::size_t micro_batches = options.micro_batches == 0 ? 2 : options.micro_batches;
+  torch::nn::Sequential model = make_model();
+  const std::vector<torch::Tensor> parameters = model->parameters();
+  Adam adam(options.steps);
+  Report report;
+  for (std::size_t step = 0; step < options.steps; ++step) {
+    std::vector<float> losses;
+    for (std::size_t m = 0; m < micro_batches; ++m) {
+      const Batch batch = train.micro_batch(step * micro_batches + m);
+      const torch::Tensor loss = torch::nll_loss(model->forward(batch.pictures), batch.labels);
+      loss.backward();
+      losses.push_back(loss.item<float>());
     }
-    if (i + 1 == argc) throw std::runtime_error(name + " needs a value");
-    const std::string value = argv[++i];
-    constexpr zc_stage kStages[] = {ZC_STAGE_0, ZC_STAGE_1, ZC_STAGE_2, ZC_STAGE_3};
-    if (name == "--stage" && value.size() == 1 && value[0] >= '0' && value[0] <= '3')
-      options.stage = kStages[value[0] - '0'];
-    else if (name == "--steps" && std::atoi(value.c_str()) > 0)
-      options.steps = std::atoi(value.c_str());
-    else if (name == "--micro" && std::atoi(value.c_str()) > 0)
-      options.micro = std::atoi(value.c_str());
-    else if (name == "--data")
-      options.data = value;
-    else
-      throw std::runtime_error(name + " " + value +
-                               ": zc_fashion [--stage 0..3] [--steps N] [--micro N] [--data DIR] [--verbose]");
+    for (const torch::Tensor& parameter : parameters) parameter.grad().div_(static_cast<double>(micro_batches));
+    const torch::NoGradGuard no_gradients;
+    adam.step(parameters);
+    for (const torch::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    report.losses(step, losses);
   }
-  return options;
+  report.finish(count_correct(test, 0, 1, [&](const torch::Tensor& x) { return model->forward(x); }), test.count());
 }
 
-std::vector<torch::nn::Sequential> make_units() {
-  using namespace torch::nn;
-  torch::manual_seed(1);  // every rank makes the same numbers, and the library compares them
-  std::vector<Sequential> units;
-  units.push_back(Sequential(Linear(784, 128), ReLU()));
-  units.push_back(Sequential(Linear(128, 96), ReLU()));
-  units.push_back(Sequential(Linear(96, 64), ReLU()));
-  units.push_back(Sequential(Linear(64, 10)));
-  return units;
+void print_bytes(zc_zero* zero, const Adam& adam) {
+  zc_zero_ledger ledger{};
+  ledger.struct_size = sizeof ledger;
+  check(zc_zero_get_ledger(zero, &ledger));
+  zc_zero_stats stats{};
+  stats.struct_size = sizeof stats;
+  check(zc_zero_get_stats(zero, &stats));
+  std::printf(
+      "bytes of rank 0: parameters %zu, gradients %zu, moments %zu; gathered units %zu, gradients in flight %zu\n",
+      ledger.parameter_bytes, ledger.gradient_bytes, adam.moment_bytes(), ledger.gather_bytes, ledger.slot_bytes);
+  std::printf("units used %" PRIu64 " times, of that fetched ahead or kept %" PRIu64 "; buckets reduced %" PRIu64
+              ", of that during backward %" PRIu64 "\n",
+              stats.hits + stats.late_hits + stats.misses, stats.hits + stats.late_hits, stats.buckets_reduced,
+              stats.buckets_before_end);
 }
 
-// AdamW on what this rank owns: it sees pieces, and neither padding nor ranks nor stages.
-class AdamW {
- public:
-  explicit AdamW(const zc::Zero& zero) : zero_(&zero), first_(zero.state_count()), second_(zero.state_count()) {}
-  void step() {
-    zero_->update_begin();
-    ++steps_;
-    const float mean = 1 - static_cast<float>(std::pow(0.9, steps_)),
-                square = 1 - static_cast<float>(std::pow(0.999, steps_));
-    for (const zc_zero_piece& piece : zero_->pieces())
-      for (std::size_t i = 0; i < piece.count; ++i) {
-        const float g = piece.gradient[i];
-        float &m = first_[piece.state_offset + i], &v = second_[piece.state_offset + i];
-        m = 0.9F * m + 0.1F * g;
-        v = 0.999F * v + 0.001F * (g * g);
-        piece.master[i] -= 3e-3F * (m / mean / (std::sqrt(v / square) + 1e-8F) + 0.01F * piece.master[i]);
-      }
-    zero_->publish();
-  }
-
- private:
-  const zc::Zero* zero_;
-  std::vector<float> first_, second_;
-  int steps_ = 0;
-};
-
-zc_phase phase_of(int pass, int passes) {
+zc_phase phase_of(std::size_t pass, std::size_t passes) {
   if (passes == 1) return ZC_PHASE_ONLY;
-  return pass == 0 ? ZC_PHASE_FIRST : pass + 1 == passes ? ZC_PHASE_LAST : ZC_PHASE_MIDDLE;
+  if (pass == 0) return ZC_PHASE_FIRST;
+  return pass + 1 == passes ? ZC_PHASE_LAST : ZC_PHASE_MIDDLE;
 }
 
-double accuracy(Sharded& model, const Fashion& test) {
-  constexpr std::int64_t kRows = 1000;
-  std::int64_t right = 0;
-  for (std::int64_t first = 0; first < test.labels.size(0); first += kRows) {
-    const Fashion batch = test.rows(first, std::min(kRows, test.labels.size(0) - first));
-    model.begin("test", ZC_PHASE_EVAL);
-    right += model.forward(batch.images).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
-    model.end();
+ShardedModule shard(zc_comm* comm, zc_stage stage, std::size_t passes) {
+  constexpr std::size_t kLargestBytes = std::size_t{40} << 10;  // what the largest unit takes, and any gradient
+  zc_layout_config cut{};
+  cut.struct_size = sizeof cut;
+  cut.stage = stage;
+  cut.bucket_bytes = kLargestBytes;
+  zc_zero_config config{};
+  config.struct_size = sizeof config;
+  config.micro_steps = static_cast<std::int32_t>(passes);
+  config.budget_bytes = 4 * kLargestBytes;  // the unit in use, the next one, and two buckets of gradients
+  return ShardedModule(comm, make_model(), cut, config);
+}
+
+void train_sharded(zc_comm* comm, const Options& options, const Data& train, const Pictures& test) {
+  std::int32_t rank_number = 0, rank_count = 0;
+  check(zc_comm_rank(comm, &rank_number));
+  check(zc_comm_size(comm, &rank_count));
+  const auto rank = static_cast<std::size_t>(rank_number), ranks = static_cast<std::size_t>(rank_count);
+  std::size_t micro_batches = options.micro_batches;
+  if (micro_batches == 0) micro_batches = ranks == 1 ? 2 : ranks;
+  TORCH_CHECK(micro_batches % ranks == 0, micro_batches, " micro-batches cannot be shared by ", ranks, " ranks");
+  const std::size_t passes = micro_batches / ranks;
+
+  ShardedModule model = shard(comm, options.stage, passes);
+  Adam adam(options.steps);
+  Report report;
+  zc_coll_options control{};
+  control.struct_size = sizeof control;
+  control.traffic = ZC_TRAFFIC_CONTROL;
+  for (std::size_t step = 0; step < options.steps; ++step) {
+    std::vector<float> losses(micro_batches);
+    for (std::size_t pass = 0; pass < passes; ++pass) {
+      const Batch batch = train.micro_batch(step * micro_batches + pass * ranks + rank);
+      model.begin("train", phase_of(pass, passes));
+      const torch::Tensor loss = torch::nll_loss(model.forward(batch.pictures), batch.labels);
+      loss.backward();
+      model.end();
+      const auto own = loss.item<float>();
+      check(zc_all_gather(comm, &own, losses.data() + pass * ranks, 1, ZC_DTYPE_F32, &control));
+    }
+    model.update([&] { adam.step(model.owned()); });
+    if (rank == 0) report.losses(step, losses);
   }
-  return static_cast<double>(right) / static_cast<double>(test.labels.size(0));
+
+  // Every rank tests its share: a pass without gradients needs no other rank.
+  std::int64_t correct = 0;
+  model.begin("test", ZC_PHASE_EVAL);
+  const std::int64_t own = count_correct(test, rank, ranks, [&](const torch::Tensor& x) { return model.forward(x); });
+  model.end();
+  check(zc_all_reduce(comm, &own, &correct, 1, ZC_DTYPE_I64, ZC_OP_SUM, &control));
+  if (rank != 0) return;
+  report.finish(correct, test.count());
+  print_bytes(model.engine(), adam);
 }
 
 void run(const Options& options) {
-  constexpr std::int64_t kRows = 64;
   at::set_num_threads(1);
-  const zc::Comm comm = zc::Comm::create();
-  const int ranks = comm.size(), rank = comm.rank(), passes = options.micro / ranks;
-  if (passes * ranks != options.micro)
-    throw std::runtime_error(std::to_string(options.micro) + " micro-batches cannot be shared out over " +
-                             std::to_string(ranks) + " ranks");
-  const Fashion train = Fashion::read(options.data, "train");
-  Sharded model(comm, make_units(), options.stage, passes);
-  AdamW optimizer(model.engine());
-  std::vector<float> losses(static_cast<std::size_t>(passes)), all(losses.size() * static_cast<std::size_t>(ranks));
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (int step = 0; step < options.steps; ++step) {
-    for (int pass = 0; pass < passes; ++pass) {
-      const int micro = rank * passes + pass;
-      const Fashion batch = train.rows((std::int64_t{step} * options.micro + micro) * kRows, kRows);
-      model.begin("train", phase_of(pass, passes));
-      const torch::Tensor logits = model.forward(batch.images).requires_grad_(true);
-      const torch::Tensor loss = torch::nn::functional::cross_entropy(logits, batch.labels);
-      loss.backward();
-      model.backward(logits.grad());
-      model.end();
-      losses[static_cast<std::size_t>(pass)] = loss.item<float>();
-    }
-    optimizer.step();
-    zc::gather_to_root(comm, losses, all, 0);
-    if (rank != 0) continue;
-    for (const float loss : all) {
-      std::uint32_t bits = 0;
-      std::memcpy(&bits, &loss, sizeof bits);
-      hash = (hash ^ bits) * 0x100000001b3;
-      if (options.verbose) std::printf("step %d loss %a\n", step, static_cast<double>(loss));
-    }
-  }
-  if (rank == 0) {
-    const double right = accuracy(model, Fashion::read(options.data, "t10k"));
-    zc_zero_ledger ledger{};
-    ledger.struct_size = sizeof ledger;
-    zc::check(zc_zero_get_ledger(model.engine().get(), &ledger));
-    std::printf("losses %016llx last %.4f accuracy %.4f bytes %zu\n", static_cast<unsigned long long>(hash),
-                static_cast<double>(all.back()), right, ledger.total_bytes);
-  }
-  zc::barrier(comm);  // rank 0 reads the shards of all
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const Data train{read_pictures(options.data, "train")};
+  const Pictures test = read_pictures(options.data, "t10k");
+  if (options.plain) return train_plain(options, train, test);
+  zc_comm* comm = nullptr;
+  check(zc_comm_create(nullptr, &comm));
+  const std::unique_ptr<zc_comm, decltype(&zc_comm_destroy)> owner(comm, zc_comm_destroy);
+  train_sharded(comm, options, train, test);
 }
 
 }  // namespace
+}  // namespace fashion
 
 int main(int argc, char** argv) {
   try {
-    run(read_options(argc, argv));
-    return 0;
+    fashion::run(fashion::parse_options(std::span(argv, static_cast<std::size_t>(argc))));
+  } catch (const c10::Error& error) {
+    std::fprintf(stderr, "zc_libtorch: %s\n", error.what_without_backtrace());
+    return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "zc_fashion: %s\n", error.what());
+    std::fprintf(stderr, "zc_libtorch: %s\n", error.what());
     return 1;
   }
+  return 0;
 }
