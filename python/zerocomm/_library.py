@@ -58,4 +58,5 @@ for _name, _parameters in FUNCTIONS.items():
     _function.argtypes, _function.restype, _function.errcheck = _parameters, ctypes.c_int32, _check
 lib.zc_last_error.restype = ctypes.c_char_p
 lib.zc_version_text.restype = ctypes.c_char_p
+lib.zc_schedule_algorithm_count.restype = ctypes.c_size_t
 lib.zc_dtype_bytes.restype, lib.zc_dtype_bytes.argtypes = ctypes.c_size_t, [ctypes.c_int32]

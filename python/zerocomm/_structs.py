@@ -2,7 +2,7 @@
 
 import ctypes
 import enum
-from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 
 class Status(enum.IntEnum):
@@ -65,6 +65,15 @@ class State(enum.IntEnum):
     NONE, PARAMETER, MASTER, GRADIENT = range(4)
 
 
+class Collective(enum.IntEnum):
+    NONE, ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, BARRIER, REDUCE, ALL_TO_ALL = range(8)
+    GATHER_TO_ROOT, SCATTER_FROM_ROOT = 8, 9
+
+
+class Finding(enum.IntEnum):
+    UNKNOWN, HOLDS, BROKEN = range(3)
+
+
 NONE = -1  # ZC_NONE
 POLL = -1  # ZC_POLL
 
@@ -84,6 +93,8 @@ ENUMS = {
     Launch: ("ZC_LAUNCH_", {}),
     Slices: ("ZC_SLICES_", {}),
     State: ("ZC_STATE_", {}),
+    Collective: ("ZC_COLLECTIVE_", {}),
+    Finding: ("ZC_FINDING_", {}),
 }
 
 STRUCTS = {}
@@ -169,6 +180,68 @@ zc_zero_ledger = _struct(
     (c_size_t, "parameter_bytes gradient_bytes master_bytes slot_bytes gather_bytes control_bytes total_bytes"),
     (c_size_t, "caller_gather_bytes"),
 )  # fmt: skip
+zc_gradient_piece = _struct(
+    "zc_gradient_piece", SIZE, (c_size_t, "use tensor tensor_offset count"), (c_int32, "dtype"), (c_void_p, "data")
+)
+zc_reducer_config = _struct(
+    "zc_reducer_config", SIZE, (c_int32, "gradient_slots micro_steps accumulation absent launch slices poison"),
+    (c_double, "gradient_divisor"), (c_int64, "deadline_ns"), (c_void_p, "pre_reduce pre_reduce_context"),
+)  # fmt: skip
+zc_reducer_stats = _struct(
+    "zc_reducer_stats", SIZE, (c_uint64, "buckets_reduced buckets_before_end buckets_padding_bytes slices_own slices_helped"),
+    (c_uint64, "slot_peak_bytes reduce_logical_bytes"),
+)  # fmt: skip
+zc_reducer_ledger = _struct("zc_reducer_ledger", SIZE, (c_size_t, "gradient_bytes slot_bytes control_bytes total_bytes"))
+zc_fetcher_config = _struct(
+    "zc_fetcher_config", SIZE, (c_size_t, "budget_bytes max_held_bytes"), (c_int32, "prefetch drop_released poison"),
+    (c_int64, "deadline_ns"), (POINTER(c_void_p), "shards"), (zc_allocator, "gather_allocator"),
+)  # fmt: skip
+zc_fetcher_stats = _struct(
+    "zc_fetcher_stats", SIZE, (c_uint64, "hits late_hits misses prefetches prefetches_wasted evictions"),
+    (c_uint64, "gathered_peak_bytes budget_bytes generation gather_logical_bytes"),
+)  # fmt: skip
+zc_fetcher_ledger = _struct(
+    "zc_fetcher_ledger", SIZE, (c_size_t, "parameter_bytes gather_bytes control_bytes total_bytes"),
+    (c_size_t, "caller_parameter_bytes caller_gather_bytes"),
+)  # fmt: skip
+zc_window_config = _struct(
+    "zc_window_config", SIZE, (c_size_t, "bytes"), (c_void_p, "memory"), (c_size_t, "word_count"), (c_int32, "contiguous"),
+    (POINTER(c_int32), "descriptor"), (c_uint64, "descriptor_offset_bytes"),
+)  # fmt: skip
+zc_wait_options = _struct(
+    "zc_wait_options", SIZE, (c_int64, "deadline_ns"), (c_void_p, "blame"), (c_char_p, "label"), (c_void_p, "extend_ns")
+)
+zc_window_reduction = _struct(
+    "zc_window_reduction", SIZE, (POINTER(c_int64), "source_bytes"), (c_size_t, "count"), (c_int32, "dtype output_dtype"),
+    (c_double, "divisor"), (c_int32, "accumulate destination"), (c_size_t, "destination_bytes"), (c_void_p, "to"),
+)  # fmt: skip
+zc_store = _struct("zc_store", SIZE, (c_void_p, "context put get remove progress"))
+zc_estimate_config = _struct(
+    "zc_estimate_config", SIZE, (c_size_t, "moment_bytes_per_element"), (c_int32, "micro_steps accumulate_first")
+)
+zc_estimate = _struct(
+    "zc_estimate", SIZE, (c_size_t, "parameter_bytes gradient_bytes master_bytes moment_bytes state_bytes padding_bytes"),
+    (c_size_t, "gather_elements reduce_elements logical_bytes"),
+)  # fmt: skip
+zc_schedule_config = _struct(
+    "zc_schedule_config", SIZE, (c_int32, "collective"), (c_char_p, "algorithm"), (c_int32, "ranks root lanes"),
+    (c_uint32, "chunks"),
+)  # fmt: skip
+zc_schedule_info = _struct(
+    "zc_schedule_info", SIZE, (c_int32, "collective ranks root lanes"), (c_uint32, "chunks scratch_chunks loss"),
+    (c_size_t, "step_count"), (c_char_p, "algorithm"),
+)  # fmt: skip
+zc_schedule_verdict = _struct(
+    "zc_schedule_verdict", SIZE, (c_int32, "is_proved is_canonical"), (c_int32 * 9, "findings")
+)
+zc_schedule_cost_config = _struct("zc_schedule_cost_config", SIZE, (c_size_t, "count"), (c_uint64, "alpha beta"))
+zc_schedule_costs = _struct(
+    "zc_schedule_costs", SIZE, (c_uint64, "messages_sent elements_sent messages_received elements_received"),
+    (c_uint64, "path_latencies path_elements"),
+)  # fmt: skip
+zc_algorithm_info = _struct(
+    "zc_algorithm_info", SIZE, (c_int32, "collective is_canonical is_one_lane"), (c_char_p, "name")
+)
 zc_norm = _struct("zc_norm", SIZE, (c_double, "norm sum_squares"), (c_int64, "nan_count inf_count"))
 
 P, E, N, U64 = c_void_p, c_int32, c_size_t, c_uint64  # a pointer, an enum or int32_t, a size_t, a uint64_t
@@ -201,6 +274,42 @@ FUNCTIONS = {
     "zc_zero_cast": [P], "zc_zero_publish": [P, P], "zc_zero_publish_unchanged": [P],
     "zc_zero_pieces": [P, P, P, P], "zc_zero_export": [P, N, E, P], "zc_zero_get_stats": [P, P],
     "zc_zero_get_ledger": [P, P],
+    "zc_zero_grad_buffer": [P, N, P], "zc_zero_state": [P, E, N, P, P], "zc_zero_blockers": [P, N, E, P, N, P],
+    "zc_reducer_create": [P, P, P, P], "zc_reducer_destroy": [P], "zc_reducer_begin": [P, E],
+    "zc_reducer_grad_ready": [P, N, P, P], "zc_reducer_grad_absent": [P, N], "zc_reducer_end": [P],
+    "zc_reducer_output": [P, N, P, P], "zc_reducer_pieces": [P, P, P, P], "zc_reducer_norm": [P, P],
+    "zc_reducer_scale": [P, c_double], "zc_reducer_blockers": [P, N, E, P, N, P], "zc_reducer_get_stats": [P, P],
+    "zc_reducer_get_ledger": [P, P],
+    "zc_fetcher_create": [P, P, P, P], "zc_fetcher_destroy": [P], "zc_fetcher_begin": [P, c_char_p],
+    "zc_fetcher_acquire": [P, N, P, N, P], "zc_fetcher_release": [P, N, P], "zc_fetcher_prefetch": [P, N],
+    "zc_fetcher_end": [P], "zc_fetcher_shard": [P, N, P, P], "zc_fetcher_update_begin": [P],
+    "zc_fetcher_publish": [P, P], "zc_fetcher_publish_unchanged": [P], "zc_fetcher_get_stats": [P, P],
+    "zc_fetcher_get_ledger": [P, P],
+    "zc_mem_alloc": [P, N, P], "zc_mem_free": [P, P], "zc_cast": [P, E, P, E, N],
+    "zc_window_create": [P, P, P], "zc_window_destroy": [P], "zc_window_ptr": [P, E, P, P],
+    "zc_window_signal": [P, U64], "zc_window_wait": [P, E, U64, P], "zc_window_read": [P, E, N, P, N, U64, P],
+    "zc_window_load": [P, E, N, P], "zc_window_store": [P, E, N, U64], "zc_window_add": [P, E, N, U64, P],
+    "zc_window_compare_swap": [P, E, N, U64, U64, P], "zc_window_reduce": [P, P],
+    "zc_estimate_layout": [P, E, P, P], "zc_estimate_count": [N, E, E, E, P, P],
+    "zc_schedule_create": [P, P], "zc_schedule_parse": [c_char_p, P], "zc_schedule_destroy": [P],
+    "zc_schedule_text": [P, P, N, P], "zc_schedule_get_info": [P, P], "zc_schedule_verify": [P, P, P, N, P],
+    "zc_schedule_cost": [P, E, P, P], "zc_schedule_algorithm": [N, P],
+    "zc_comm_node": [P, E, P], "zc_comm_stats_reset": [P],
+}  # fmt: skip
+
+# What returns something else, and is used too.
+OTHERS = {"zc_version", "zc_version_text", "zc_last_error", "zc_dtype_bytes", "zc_schedule_algorithm_count"}
+
+# What the module does without; __init__.py says so to its readers.
+LEFT_OUT = {
+    # Of C alone: functions that the library calls from inside of its own waits, for engines of one's own.
+    "zc_comm_wait", "zc_progress_add", "zc_progress_remove",
+    # Python has them: a loop over Request.wait, NumPy, math.fsum, the names of the enumerations.
+    "zc_request_wait_all", "zc_reduce_local", "zc_exact_sum_add_squares", "zc_exact_sum_round", "zc_dtype_name",
+    "zc_op_name", "zc_collective_name", "zc_status_name", "zc_status_text", "zc_status_scope", "zc_status_comm_usable",
+    "zc_status_buffers_defined",
+    # `zc info` and `zc inspect` print them; the log goes to stderr.
+    "zc_info", "zc_comm_flight", "zc_log_set",
 }  # fmt: skip
 
 

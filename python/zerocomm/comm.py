@@ -4,9 +4,11 @@ import ctypes
 from ctypes import byref
 
 from . import _structs as c
+from ._callbacks import StoreFunctions
 from ._library import Error, lib
 from ._structs import Op, Status
 from ._tensors import as_tensor
+from .schedule import Schedule
 
 # Buffers of requests whose communicator died or was destroyed under them: never freed, as peers may still look there.
 _abandoned = []
@@ -24,6 +26,10 @@ class Communicator:
     One rank's handle on a group of ranks. Communicator() asks the launcher (zc run, torchrun, mpirun) who this rank is;
     Communicator(ranks=4, rank=1, id=...) says it. Use it in a `with`, or call destroy(); a process that ends without is
     PEER_LOST for the others.
+
+    Options: zc_comm_config. `store` may be an object with put(key, value), get(key), which returns bytes or None, remove(key)
+    and, if it likes, progress(): how the ranks find each other; called while the communicator is made and not after. What one
+    of them raises is raised here.
     """
 
     def __init__(self, **config):
@@ -31,19 +37,27 @@ class Communicator:
             if len(config["id"]) != ctypes.sizeof(c.zc_unique_id):
                 raise ValueError("id is not what unique_id() has made")
             config["id"] = ctypes.pointer(c.zc_unique_id.from_buffer_copy(config["id"]))
+        store = StoreFunctions(config["store"]) if config.get("store") is not None else None
+        if store:
+            config["store"] = ctypes.addressof(store.struct)
         handle = ctypes.c_void_p()
-        lib.zc_comm_create(byref(c.filled(c.zc_comm_config, config)), byref(handle))
-        self._attach(handle)
+        try:
+            lib.zc_comm_create(byref(c.filled(c.zc_comm_config, config)), byref(handle))
+        except Error as error:
+            if store and store.first:
+                raise store.first from error
+            raise
+        self._attach(handle, [])
 
     @classmethod
     def threads(cls, ranks, **config):
         """Communicators of `ranks` threads of this process; each is used by one thread at a time."""
         handles = (ctypes.c_void_p * max(1, ranks))()
         lib.zc_comm_create_threads(ranks, byref(c.filled(c.zc_comm_config, config)), handles)
-        made = []
+        made, lent = [], []
         for handle in handles:
             comm = cls.__new__(cls)
-            comm._attach(ctypes.c_void_p(handle))
+            comm._attach(ctypes.c_void_p(handle), lent)
             made.append(comm)
         return made
 
@@ -54,11 +68,12 @@ class Communicator:
         if not handle:
             return None
         child = Communicator.__new__(Communicator)
-        child._attach(handle)
+        child._attach(handle, self._lent)
         return child
 
-    def _attach(self, handle):
-        self._handle, self._requests = handle, set()
+    def _attach(self, handle, lent):
+        # `lent`: memory that other ranks may look into while any communicator that shares the list is there.
+        self._handle, self._requests, self._lent = handle, set(), lent
         rank, ranks = ctypes.c_int32(), ctypes.c_int32()
         lib.zc_comm_rank(handle, byref(rank))
         lib.zc_comm_size(handle, byref(ranks))
@@ -80,6 +95,7 @@ class Communicator:
         handle, self._handle = self._handle, None
         self._requests = set()
         lib.zc_comm_destroy(handle)
+        self._lent = []
 
     def status(self):
         """The status that killed the communicator, or Status.OK."""
@@ -103,6 +119,15 @@ class Communicator:
 
     def ledger(self):
         return self._told(lib.zc_comm_ledger, c.zc_ledger)
+
+    def stats_reset(self):
+        lib.zc_comm_stats_reset(self._handle)
+
+    def node(self, rank):
+        """Index of the node that a rank is on."""
+        node = ctypes.c_int32()
+        lib.zc_comm_node(self._handle, rank, byref(node))
+        return node.value
 
     def _told(self, function, struct):
         made = c.filled(struct, {})
@@ -162,11 +187,8 @@ class Communicator:
         self._same(send.count, sum(send_counts), "send")
         self._same(recv.count, sum(recv_counts), "recv")
         arrays = self._counts(send_counts), self._counts(recv_counts)
-        options, holder = self._options(options)
-        lib.zc_all_to_all_v(
-            self._handle, send.address, arrays[0], recv.address, arrays[1], send.dtype, byref(options)
-        )
-        return self._begun(holder, (send, recv, arrays))
+        places = [send.address, arrays[0], recv.address, arrays[1], send.dtype]
+        return self._start(lib.zc_all_to_all_v, places, options, (send, recv, arrays))
 
     def gather_to_root(self, send, recv=None, root=0, **options):
         send, recv = self._rooted(send, recv, root)
@@ -237,19 +259,27 @@ class Communicator:
         """The option struct, and where the library is to put a request (or None)."""
         options = dict(options)
         holder = ctypes.c_void_p() if options.pop("request", False) else None
+        if isinstance(options.get("schedule"), Schedule):
+            options["schedule"] = options["schedule"]._handle
         made = c.filled(c.zc_coll_options, options)
         if holder is not None:
             made.request = ctypes.pointer(holder)
         return made, holder
 
     def _call(self, function, tensors, arguments, options):
-        options, holder = self._options(options)
         places = [tensor.address if tensor else None for tensor in tensors]
-        function(self._handle, *places, *arguments, byref(options))
-        return self._begun(holder, (tensors, arguments))
+        return self._start(function, [*places, *arguments], options, (tensors, arguments))
 
-    def _begun(self, holder, keep):
-        return None if holder is None else Request(self, holder, keep)
+    def _start(self, function, arguments, options, keep):
+        made, holder = self._options(options)
+        # Before the call: an interrupt may come when it has begun, and then nobody else holds its buffers.
+        request = None if holder is None else Request(self, holder, (keep, options))
+        try:
+            function(self._handle, *arguments, byref(made))
+        except Error:
+            self._requests.discard(request)
+            raise
+        return request
 
 
 class Request:

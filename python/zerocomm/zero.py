@@ -6,9 +6,11 @@ from ctypes import byref
 from typing import NamedTuple
 
 from . import _structs as c
+from ._callbacks import PreReduce
 from ._library import lib
+from ._object import Attached
 from ._structs import NONE, DType, Phase, State
-from ._tensors import as_tensor, view_of
+from ._tensors import view_of
 
 
 class Piece(NamedTuple):
@@ -23,20 +25,19 @@ class Piece(NamedTuple):
     gradient: memoryview
 
 
-class Engine:
-    """Parameters, gradients and optimizer state of a Layout, cut over a Communicator. Options: zc_zero_config."""
+class Engine(Attached):
+    """
+    Parameters, gradients and optimizer state of a Layout, cut over a Communicator. Options: zc_zero_config.
+
+    `pre_reduce` may be a function of Python, as for Reducer.
+    """
 
     def __init__(self, comm, layout, **config):
         self.comm, self.layout = comm, layout
         self._handle, self._gradients = ctypes.c_void_p(), []
+        self._hook = PreReduce(config)
         made = c.filled(c.zc_zero_config, config)
         lib.zc_zero_create(comm._handle, layout._handle, byref(made), byref(self._handle))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.destroy()
 
     def destroy(self):
         """Detach, before the communicator. Memory that the engine handed out must not be touched any more."""
@@ -66,13 +67,11 @@ class Engine:
     def end(self):
         lib.zc_zero_end(self._handle)
         self._gradients.clear()
+        self._hook.raise_first()
 
     def acquire(self, unit):
         """The unit's tensors as read-only memoryviews, one per use, valid until release."""
-        uses = self.layout.unit_uses(unit)
-        pointers = (ctypes.c_void_p * max(1, len(uses)))()
-        lib.zc_zero_acquire(self._handle, self.layout.unit_index(unit), pointers, len(uses), None)
-        return [view_of(pointers[i], *self.layout.tensor_of(use)) for i, use in enumerate(uses)]
+        return self._acquired(lib.zc_zero_acquire, unit)
 
     def release(self, unit):
         lib.zc_zero_release(self._handle, self.layout.unit_index(unit), None)
@@ -91,19 +90,24 @@ class Engine:
 
     def grad_ready(self, use, gradient):
         """Hand over a use's gradient. It is kept alive until end; do not write into it before."""
-        info = self.layout.use(use)
-        kind = DType(self.layout.buffer(info["buffer"])["gradient_dtype"])
-        tensor = self.layout._checked(gradient, False, info["in_tensor"]["count"], kind, f"gradient of use {use}")
-        lib.zc_zero_grad_ready(self._handle, use, tensor.address, None)
-        self._gradients.append(tensor)
+        self._hand_over(lib.zc_zero_grad_ready, use, gradient)
 
     def grad_absent(self, use):
         lib.zc_zero_grad_absent(self._handle, use)
 
+    def grad_buffer(self, use):
+        """Where a use's gradient can be written so that nothing is copied (stage 1): memory of the engine, for grad_ready."""
+        address, info = ctypes.c_void_p(), self.layout.use(use)
+        lib.zc_zero_grad_buffer(self._handle, use, byref(address))
+        kind = DType(self.layout.buffer(info["buffer"])["gradient_dtype"])
+        return view_of(address.value, info["in_tensor"]["count"], kind, writable=True)
+
+    def blockers(self, bucket, rank):
+        """Uses that keep a bucket from being complete on a rank, now."""
+        return self._blockers(lib.zc_zero_blockers, bucket, rank)
+
     def norm(self):
-        made = c.filled(c.zc_norm, {})
-        lib.zc_zero_norm(self._handle, byref(made))
-        return c.as_dict(made)
+        return self._told(lib.zc_zero_norm, c.zc_norm)
 
     def scale(self, factor):
         lib.zc_zero_scale(self._handle, factor)
@@ -123,6 +127,11 @@ class Engine:
                 )
             )  # fmt: skip
         return found, state_count.value
+
+    def state(self, state, buffer):
+        """This rank's shard of a State and buffer, in one piece; Error UNSUPPORTED where it is not apart from the replica."""
+        dtype = DType(self.layout.buffer(buffer)["dtype"]) if state == State.PARAMETER else DType.F32
+        return self._array(lib.zc_zero_state, dtype, state, buffer)
 
     def update_begin(self):
         lib.zc_zero_update_begin(self._handle)
@@ -152,8 +161,3 @@ class Engine:
 
     def ledger(self):
         return self._told(lib.zc_zero_get_ledger, c.zc_zero_ledger)
-
-    def _told(self, function, struct):
-        made = c.filled(struct, {})
-        function(self._handle, byref(made))
-        return c.as_dict(made)

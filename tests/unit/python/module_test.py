@@ -6,7 +6,6 @@ The Python module against the library; with NumPy where there is one, and withou
 import array
 import ctypes
 import gc
-import threading
 import unittest
 import weakref
 
@@ -14,38 +13,7 @@ import zerocomm
 from zerocomm import _tensors
 from zerocomm import DType, Error, Op, Phase, Status
 
-try:
-    import numpy as np
-except ImportError:
-    np = None
-
-
-def on_ranks(ranks, body, **config):
-    """Results of body(comm) on thread ranks; the first exception of any."""
-    comms = zerocomm.Communicator.threads(ranks, **config)
-    results, failures = [None] * ranks, []
-
-    def run(rank):
-        try:
-            results[rank] = body(comms[rank])
-        except Exception as failure:  # handed to the caller below
-            failures.append(failure)
-            comms[rank].abort()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(ranks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for comm in comms:
-        comm.destroy()
-    if failures:
-        raise failures[0]
-    return results
-
-
-def floats(*values):
-    return array.array("f", values)
+from ranks import floats, np, on_ranks, two_units
 
 
 class Capsule:
@@ -302,18 +270,6 @@ class Requests(unittest.TestCase):
                 return caught.exception.status
 
         self.assertEqual(on_ranks(2, body)[1], Status.CANCELED)
-
-
-def two_units(ranks, stage, dtype=DType.F32):
-    return zerocomm.Layout(
-        [
-            {"name": "w", "unit": "first", "count": 5, "dtype": dtype},
-            {"name": "b", "unit": "first", "count": 3, "dtype": dtype},
-            {"name": "v", "unit": "second", "count": 7, "dtype": dtype},
-        ],
-        ranks=ranks,
-        stage=stage,
-    )
 
 
 class Layouts(unittest.TestCase):
