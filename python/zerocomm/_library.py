@@ -22,7 +22,8 @@ def _candidates():
     named = os.environ.get("ZC_LIBRARY")
     if named:
         return [named]
-    builds = sorted(pathlib.Path(__file__).resolve().parents[2].glob("build/*/src/libzerocomm.so"))
+    top = pathlib.Path(__file__).resolve().parents[2]
+    builds = [*top.glob("build/src/libzerocomm.so"), *sorted(top.glob("build/*/src/libzerocomm.so"))]
     return ["libzerocomm.so.0", "/usr/local/lib/libzerocomm.so.0", *map(str, builds)]
 
 

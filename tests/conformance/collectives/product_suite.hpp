@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace zerocomm::test {
@@ -32,6 +33,11 @@ struct Product {
     return {kForms, std::size(kTypes), kOps, 2, kCounts, 2, std::size(kRanks), 2};
   }
 
+  // Few rows that hold every pair of levels; product_rows_test.cpp looks whether they do.
+  static std::vector<Row> pairs() {
+    return pairwise_rows(levels(), [](const Row& row) { return is_legal(make(row)); });
+  }
+
   static std::size_t count_of(std::size_t level, std::size_t p, bool one_block_per_rank) {
     // A block per rank: long vectors stay affordable, and still cross the kernels' inner blocks.
     const std::size_t long_count = one_block_per_rank && p > 5 ? 1031 : 10007;
@@ -50,6 +56,22 @@ struct Product {
     if (level == 3) all.back() = 1031;
     if (level == 4) all.front() = 37;
     return all;
+  }
+
+  // The legal rows of the whole product with the n-th number of ranks, by calls: rows of one call differ in where its
+  // buffers lie, and have one result.
+  static void for_calls(std::size_t n, const std::function<void(const std::vector<Row>&)>& visit) {
+    std::vector<std::size_t> of_calls = levels();
+    of_calls[in_place] = of_calls[shifted] = of_calls[request] = of_calls[ranks] = 1;
+    for_rows(of_calls, [&](const Row& call) {
+      std::vector<Row> places;
+      for (std::size_t place = 0; place < 8; ++place) {
+        Row row = call;
+        row[in_place] = place / 2 % 2, row[shifted] = place % 2, row[request] = place / 4, row[ranks] = n;
+        if (is_legal(make(row))) places.push_back(row);
+      }
+      if (!places.empty()) visit(places);
+    });
   }
 
   static Case make(const Row& row) {
@@ -99,10 +121,9 @@ TYPED_TEST_SUITE_P(CollectiveProduct);
 
 // Pairs of any two of: collective, types, operation, in place, count, alignment, ranks, blocking or with a request.
 TYPED_TEST_P(CollectiveProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
-  const auto rows = pairwise_rows(Product::levels(), [](const Row& row) { return is_legal(Product::make(row)); });
-  ASSERT_GT(rows.size(), 100u);
   std::vector<Case> cases;
-  for (const Row& row : rows) cases.push_back(Product::make(row));
+  for (const Row& row : Product::pairs()) cases.push_back(Product::make(row));
+  ASSERT_GT(cases.size(), 100u);
   this->run(cases);
 }
 
@@ -114,29 +135,16 @@ class CollectiveFullProduct : public ::testing::Test {};
 TYPED_TEST_SUITE_P(CollectiveFullProduct);
 
 TYPED_TEST_P(CollectiveFullProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
-  const std::vector<std::size_t> levels = Product::levels();
-  for (std::size_t n = 0; n < levels[Product::ranks]; ++n) {
+  for (std::size_t n = 0; n < std::size(Product::kRanks); ++n) {
     TypeParam group(Product::kRanks[n]);
-    for (std::size_t i = 0; i < levels[0] * levels[1] * levels[2] * levels[4]; ++i) {
-      std::size_t rest = i;
-      const auto take = [&](std::size_t factor) {
-        const std::size_t level = rest % levels[factor];
-        rest /= levels[factor];
-        return level;
-      };
-      Row row = {take(0), take(1), take(2), 0, take(4), 0, n, 0};
-      if (!is_legal(Product::make(row))) continue;
-      const Prepared prepared = prepare(Product::make(row));
-      std::vector<Case> places;  // the same call with its buffers in other places
-      for (std::size_t place = 0; place < 8; ++place) {
-        row[Product::in_place] = place / 2 % 2, row[Product::shifted] = place % 2, row[Product::request] = place / 4;
-        if (is_legal(Product::make(row))) places.push_back(Product::make(row));
-      }
-      group.run([&](zc_comm* comm, std::int32_t rank) {
-        for (const Case& what : places) run_case(comm, rank, what, prepared);
-      });
+    Product::for_calls(n, [&](const std::vector<Row>& places) {
       if (this->HasFailure()) return;
-    }
+      const Prepared prepared = prepare(Product::make(places.front()));
+      group.run([&](zc_comm* comm, std::int32_t rank) {
+        for (const Row& row : places) run_case(comm, rank, Product::make(row), prepared);
+      });
+    });
+    if (this->HasFailure()) return;
   }
 }
 

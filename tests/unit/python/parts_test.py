@@ -535,7 +535,7 @@ class Stores(unittest.TestCase):
         for fails_on, kind in (("put", KeyError), ("get", TypeError)):
             values = {}
             found, failures = self.join(
-                [DictStore(values, fails_on), DictStore(values, fails_on)], init_deadline_ns=2 * SECOND_NS
+                [DictStore(values, fails_on), DictStore(values, fails_on)], init_deadline_ns=SECOND_NS // 2
             )
             self.assertEqual(found, [None, None])
             raised = [failure for failure in failures if isinstance(failure, kind)]
