@@ -6,8 +6,6 @@
 namespace zerocomm::test {
 namespace {
 
-bool is_legal_row(const Row& row) { return is_legal(Product::make(row)); }
-
 std::string text_of(const std::set<Pair>& pairs) {
   std::string text;
   for (const auto& [f, a, g, b] : pairs) text += format("factor %zu at %zu with factor %zu at %zu\n", f, a, g, b);
@@ -15,7 +13,7 @@ std::string text_of(const std::set<Pair>& pairs) {
 }
 
 TEST(PairwiseRows, hold_every_pair_of_levels_that_a_legal_call_has) {
-  const auto open = uncovered_pairs(Product::pairs(), Product::levels(), is_legal_row);
+  const auto open = uncovered_pairs(Product::pairs(), Product::levels(), Product::is_legal_row);
   EXPECT_TRUE(open.empty()) << text_of(open);
 }
 
@@ -36,26 +34,27 @@ TEST(PairwiseRows, that_lack_a_pair_are_found_out) {
   EXPECT_FALSE(uncovered_pairs(rows, levels, legal).contains(Pair{0, 1, 2, 3}));
 }
 
-// The counts of a row are those of the number of ranks, so that a pair of levels is a pair of values. Long blocks for
-// each of many ranks are shorter: with the longest count come all collectives, types, operations and places all the
-// same.
-TEST(PairwiseRows, have_every_collective_type_operation_and_place_with_the_longest_count) {
+// Levels stand for the counts that they are said to; a count that depends on form and ranks would hide pairs.
+TEST(PairwiseRows, have_every_type_operation_place_and_number_of_ranks_with_the_longest_count) {
   std::array<std::set<std::size_t>, 8> with;
+  std::array<std::size_t, Product::kCounts> times{};
   for (const Row& row : Product::pairs()) {
     const Case what = Product::make(row);
-    if (has_counts(what.form)) {
-      with[Product::form].insert(row[Product::form]);
-      continue;
-    }
+    const std::size_t level = row[Product::counts];
+    ++times[level];
+    if (has_counts(what.form)) continue;
     const auto p = static_cast<std::size_t>(what.ranks);
-    const std::array<std::size_t, 5> near = {0, 1, p - 1, p, p + 1};
-    if (row[Product::counts] < 5) EXPECT_EQ(what.count, near[row[Product::counts]]) << describe(what);
-    if (what.count != 10007) continue;
-    for (std::size_t factor = 0; factor < row.size(); ++factor) with[factor].insert(row[factor]);
+    const std::array<std::size_t, 7> counts = {0, 1, p - 1, p, p + 1, 10007, 1031};
+    EXPECT_EQ(what.count, counts[level]) << describe(what);
+    for (std::size_t factor = 0; what.count == 10007 && factor < row.size(); ++factor) with[factor].insert(row[factor]);
   }
   const std::vector<std::size_t> levels = Product::levels();
-  for (std::size_t factor = 0; factor < levels.size(); ++factor)
-    if (factor != Product::counts) EXPECT_EQ(with[factor].size(), levels[factor]) << "factor " << factor;
+  for (const std::size_t factor :
+       {Product::types, Product::op, Product::in_place, Product::shifted, Product::ranks, Product::request}) {
+    EXPECT_EQ(with[factor].size(), levels[factor]) << "factor " << factor;
+  }
+  EXPECT_EQ(with[Product::form].size(), 8u);  // all but those with lists of counts
+  for (std::size_t level = 0; level < times.size(); ++level) EXPECT_GT(times[level], 0u) << "counts " << level;
 }
 
 TEST(FullProduct, has_every_legal_row_once) {
@@ -65,7 +64,7 @@ TEST(FullProduct, has_every_legal_row_once) {
     for (std::size_t f = 0; f < row.size(); ++f) number = number * levels[f] + row[f];
     return number;
   };
-  std::vector<unsigned char> times(number_of({10, 13, 5, 1, 5, 1, 11, 1}) + 1, 0);
+  std::vector<unsigned char> times(number_of({10, 13, 5, 1, Product::kCounts - 1, 1, 11, 1}) + 1, 0);
   for (std::size_t n = 0; n < std::size(Product::kRanks); ++n)
     Product::for_calls(n, [&](const std::vector<Row>& places) {
       for (const Row& row : places) ++times[number_of(row)];
@@ -73,7 +72,7 @@ TEST(FullProduct, has_every_legal_row_once) {
   std::size_t rows = 0, wrong = 0;
   for_rows(levels, [&](const Row& row) {
     ++rows;
-    wrong += times[number_of(row)] != (is_legal_row(row) ? 1 : 0);
+    wrong += times[number_of(row)] != (Product::is_legal_row(row) ? 1 : 0);
   });
   EXPECT_EQ(rows, times.size());
   EXPECT_EQ(wrong, 0u);

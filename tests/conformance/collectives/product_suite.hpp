@@ -27,22 +27,32 @@ struct Product {
       {ZC_DTYPE_F32, ZC_DTYPE_BF16},  {ZC_DTYPE_F16, ZC_DTYPE_F32},       {ZC_DTYPE_F32, ZC_DTYPE_F16},
       {ZC_DTYPE_F16, ZC_DTYPE_BF16},  {ZC_DTYPE_F8E4M3, ZC_DTYPE_F8E4M3},
   };
-  static constexpr std::size_t kForms = kFormCount, kOps = 6, kCounts = 6;
+  static constexpr std::size_t kForms = kFormCount, kOps = 6, kPlainCounts = 7, kCounts = kPlainCounts + 6;
   enum Factor { form, types, op, in_place, counts, shifted, ranks, request };
   static std::vector<std::size_t> levels() {
     return {kForms, std::size(kTypes), kOps, 2, kCounts, 2, std::size(kRanks), 2};
   }
 
   // Few rows that hold every pair of levels; product_rows_test.cpp looks whether they do.
-  static std::vector<Row> pairs() {
-    return pairwise_rows(levels(), [](const Row& row) { return is_legal(make(row)); });
+  static std::vector<Row> pairs() { return pairwise_rows(levels(), is_legal_row); }
+
+  // The first levels are of the forms with one count, the others of those with a list, so that a pair of levels is a
+  // pair of values. A block for each of many ranks: long vectors stay affordable, and still cross the kernels' inner
+  // blocks.
+  static bool is_legal_row(const Row& row) {
+    const Case what = make(row);
+    const bool many_blocks = has_blocks(what.form) && what.ranks > 5;
+    if (has_counts(what.form) != (row[counts] >= kPlainCounts)) return false;
+    if (row[counts] == (many_blocks ? 5 : 6)) return false;
+    return is_legal(what);
+  }
+  static bool has_blocks(Form form) {
+    return form == Form::reduce_scatter || form == Form::all_gather || form >= Form::all_to_all;
   }
 
-  static std::size_t count_of(std::size_t level, std::size_t p, bool one_block_per_rank) {
-    // A block per rank: long vectors stay affordable, and still cross the kernels' inner blocks.
-    const std::size_t long_count = one_block_per_rank && p > 5 ? 1031 : 10007;
-    const std::size_t all[kCounts] = {0, 1, p - 1, p, p + 1, long_count};
-    return all[level];
+  static std::size_t count_of(std::size_t level, std::size_t p) {
+    const std::size_t all[kPlainCounts] = {0, 1, p - 1, p, p + 1, 10007, 1031};
+    return all[level % kPlainCounts];
   }
 
   // Skewed counts: nothing, one each, one rank empty, all in the last rank, all in the first, rising and long.
@@ -68,7 +78,7 @@ struct Product {
       for (std::size_t place = 0; place < 8; ++place) {
         Row row = call;
         row[in_place] = place / 2 % 2, row[shifted] = place % 2, row[request] = place / 4, row[ranks] = n;
-        if (is_legal(make(row))) places.push_back(row);
+        if (is_legal_row(row)) places.push_back(row);
       }
       if (!places.empty()) visit(places);
     });
@@ -85,12 +95,10 @@ struct Product {
     what.request = row[request] != 0;
     what.ranks = kRanks[row[ranks]];
     const auto p = static_cast<std::size_t>(what.ranks);
-    const bool blocks =
-        what.form == Form::reduce_scatter || what.form == Form::all_gather || what.form >= Form::all_to_all;
     if (has_counts(what.form))
-      what.counts = counts_of(row[counts], p);
+      what.counts = counts_of(row[counts] % kPlainCounts, p);
     else
-      what.count = count_of(row[counts], p, blocks);
+      what.count = count_of(row[counts], p);
     what.uneven = what.form == Form::all_to_all_v && row[counts] % 2 != 0;
     if (has_root(what.form)) what.root = what.ranks / 2;
     if (what.op == ZC_OP_PREMUL_SUM) what.premul = row[counts] % 2 == 0 ? 0.3 : ZC_PREMUL_ZERO;

@@ -101,6 +101,7 @@ class Processes {
   // Runs body(report) in a child. An Error that it throws is reported. Returns the report's number.
   template <class Body>
   std::size_t start(Body&& body) {
+    if (pids_.size() == most_) throw std::length_error("more processes than there are reports");
     Report& report = reports_[pids_.size()];
     const pid_t child = fork();
     if (child == 0) {

@@ -11,7 +11,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -87,11 +89,16 @@ void take_part(Report& report, const Job& job, int rank) {
   check(zc_comm_destroy(comm));
 }
 
-Descriptor connect_to_port(std::uint16_t port) {
+sockaddr_in place_of(in_addr_t address, std::uint16_t port) {
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_port = htons(port);
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_addr.s_addr = htonl(address);
+  return place;
+}
+
+Descriptor connect_to_port(std::uint16_t port) {
+  const sockaddr_in place = place_of(INADDR_LOOPBACK, port);
   for (int turn = 0; turn < 5000; ++turn) {
     Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0) return socket;
@@ -180,15 +187,68 @@ std::vector<std::string> listeners(std::uint16_t port) {
   return found;
 }
 
+// A port that is open on every interface, and says something to whoever comes: another address of this host reaches
+// nobody, and a caller that has another address hears nothing.
 TEST(Tcp, only_the_given_address_listens) {
   const Job job;
   Processes processes;
   processes.start([&](Report& report) { take_part(report, job, 0); });
   connect_to_port(job.port);
   EXPECT_EQ(listeners(job.port), std::vector<std::string>{"0100007F"});
+  const sockaddr_in second = place_of(INADDR_LOOPBACK + 1, 0), other = place_of(INADDR_LOOPBACK + 1, job.port),
+                    given = place_of(INADDR_LOOPBACK, job.port);
+  const auto call = [](const Descriptor& socket, const sockaddr_in& place) {
+    return connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0 ? 0 : errno;
+  };
+  const Descriptor refused(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(call(refused, other), ECONNREFUSED);
+  const Descriptor heard(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(bind(heard.get(), reinterpret_cast<const sockaddr*>(&second), sizeof second), 0);
+  ASSERT_EQ(call(heard, given), 0);
+  EXPECT_EQ(send(heard.get(), "notakey!", 8, MSG_NOSIGNAL), 8);
+  char byte = 0;
+  EXPECT_LE(recv(heard.get(), &byte, 1, 0), 0) << "a stranger got an answer";
   for (const int rank : {1, 2}) processes.start([&](Report& report) { take_part(report, job, rank); });
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
   EXPECT_EQ(listeners(job.port), std::vector<std::string>{});
+}
+
+// Makes `name` stand for ::1 and for 127.0.0.1, in this process. False if it may not.
+bool name_two_addresses(const char* name) {
+  char path[] = "/tmp/zc_hosts_XXXXXX";
+  const Descriptor file(mkstemp(path));
+  const std::string text = format("::1 %s\n127.0.0.1 %s\n127.0.0.1 localhost\n", name, name);
+  const bool done = write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                    fchmod(file.get(), 0644) == 0 && unshare(CLONE_NEWNS) == 0 &&
+                    mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                    mount(path, "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
+  unlink(path);
+  return done;
+}
+
+// The first address that a name stands for is IPv6, and rank 0 listens on the second: the others find it there. Where
+// nobody listens, the text has every address with what became of it.
+TEST(Tcp, a_name_of_two_addresses_is_tried_at_both) {
+  Job there, nowhere;
+  there.ranks = nowhere.ranks = 2;
+  nowhere.deadline_ms = 300;
+  Processes processes;
+  processes.start([&](Report& report) { take_part(report, there, 0); });
+  for (Job* job : {&there, &nowhere})
+    processes.start([&](Report& report) {
+      if (!name_two_addresses("twofold")) return report.say(-3, "no namespace");
+      job->address = "twofold";
+      take_part(report, *job, 1);
+    });
+  if (processes.report(1).status == -3) {
+    processes.kill(0, SIGKILL);
+    GTEST_SKIP() << "this user may not make namespaces";
+  }
+  for (const std::size_t i : {0u, 1u}) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
+  const std::string text = processes.report(2).text;
+  EXPECT_EQ(processes.report(2).status, ZC_TIMEOUT) << text;
+  for (const char* address : {"[::1]", "127.0.0.1"})
+    EXPECT_NE(text.find(format("%s:%d: ", address, nowhere.port)), std::string::npos) << text;
 }
 
 // A name may stand for several addresses, of which only some can be reached.
@@ -236,6 +296,20 @@ TEST(TcpStrangers, that_repeat_or_change_what_a_rank_has_said_get_no_answer) {
         at >= offsetof(boot::wire::Greeting, reserved) && at < offsetof(boot::wire::Greeting, job_mark);
     EXPECT_TRUE(reserved || !answered(changed)) << "byte " << at;
   }
+  // A greeting that is right, and an answer that is not: a challenge is all that ever comes.
+  for (int turn = 0; turn < 8; ++turn) {
+    greeting.nonce = boot::make_nonce();
+    greeting.proof = key.prove(boot::Proof::greeting, boot::wire::mark_text(greeting.job_mark), greeting.nonce, {});
+    const Descriptor socket = connect_to_port(job.port);
+    EXPECT_EQ(send(socket.get(), &greeting, sizeof greeting, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof greeting));
+    boot::wire::Challenge challenge;
+    EXPECT_EQ(recv(socket.get(), &challenge, sizeof challenge, MSG_WAITALL), static_cast<ssize_t>(sizeof challenge));
+    boot::wire::Answer answer{key.prove(boot::Proof::client, "zc run ZC_JOB=tcp #0", greeting.nonce, challenge.nonce)};
+    reinterpret_cast<unsigned char*>(&answer)[4 * turn % static_cast<int>(sizeof answer)] ^= 1;
+    EXPECT_EQ(send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof answer));
+    char byte = 0;
+    EXPECT_LE(recv(socket.get(), &byte, 1, 0), 0) << "turn " << turn;
+  }
   for (const int rank : {1, 2}) processes.start([&](Report& report) { take_part(report, job, rank); });
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
 }
@@ -277,6 +351,18 @@ TEST(Tcp, ranks_that_do_not_come_are_named_to_all) {
   Processes processes;
   for (const int rank : {0, 2}) processes.start([&](Report& report) { take_part(report, job, rank); });
   expect_all(processes, {0, 1}, ZC_TIMEOUT, {"rank 1, rank 3 did not come"});
+}
+
+TEST(TcpStrangers, are_counted_where_a_rank_does_not_come) {
+  Job job;
+  job.deadline_ms = 700;
+  Processes processes;
+  for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, job, rank); });
+  for (int i = 0; i < 5; ++i) {
+    const Descriptor socket = connect_to_port(job.port);
+    if (i % 2 == 0) static_cast<void>(send(socket.get(), "abc", 3, MSG_NOSIGNAL));
+  }
+  expect_all(processes, {0, 1}, ZC_TIMEOUT, {"rank 2 did not come", "callers turned away that are none of them: 5"});
 }
 
 TEST(Tcp, a_rank_that_ends_meanwhile_is_lost_to_all) {
