@@ -33,7 +33,8 @@ class CollectiveRefusal : public ::testing::Test {
 };
 TYPED_TEST_SUITE_P(CollectiveRefusal);
 
-// Every operation, input type and output type, both reductions: right, or UNSUPPORTED before any byte moves.
+// A mean that silently becomes a sum where nobody wrote it: every operation, input type and output type, in each
+// collective that reduces. OK (the values are those of the product), or UNSUPPORTED before any byte moves.
 TYPED_TEST_P(CollectiveRefusal, no_reduction_is_replaced_by_another_one) {
   this->run(2, [](zc_comm* comm, std::int32_t rank) {
     int supported = 0, refused = 0;
@@ -52,9 +53,15 @@ TYPED_TEST_P(CollectiveRefusal, no_reduction_is_replaced_by_another_one) {
               zc_all_reduce(comm, send.data(), recv.data(), 6, dtype, static_cast<zc_op>(op), &options);
           const zc_status scattered =
               zc_reduce_scatter(comm, send.data(), recv.data(), 3, dtype, static_cast<zc_op>(op), &options);
-          RANK_CHECK(all == (wanted ? ZC_OK : ZC_UNSUPPORTED) && scattered == all, "%s of %s into %s: %s, %s",
-                     zc_op_name(static_cast<zc_op>(op)), zc_dtype_name(dtype), zc_dtype_name(output),
-                     zc_status_name(all), zc_status_name(scattered));
+          const std::size_t counts[2] = {2, 4};
+          const zc_status skewed =
+              zc_reduce_scatter_v(comm, send.data(), recv.data(), counts, dtype, static_cast<zc_op>(op), &options);
+          const zc_status rooted =
+              zc_reduce(comm, send.data(), recv.data(), 6, dtype, static_cast<zc_op>(op), 1, &options);
+          RANK_CHECK(all == (wanted ? ZC_OK : ZC_UNSUPPORTED) && scattered == all && skewed == all && rooted == all,
+                     "%s of %s into %s: %s, %s, %s, %s", zc_op_name(static_cast<zc_op>(op)), zc_dtype_name(dtype),
+                     zc_dtype_name(output), zc_status_name(all), zc_status_name(scattered), zc_status_name(skewed),
+                     zc_status_name(rooted));
           RANK_CHECK(wanted || (recv.untouched() && moved_bytes(comm) == before), "a refused call moved bytes");
           ++(wanted ? supported : refused);
         }
@@ -172,12 +179,15 @@ TYPED_TEST_P(CollectiveRefusal, zero_elements_need_no_pointers_and_are_compared_
   }
 }
 
-// What a call says it ignores may be anything, in place or not.
+// A crash, or wrong data at the root, by an argument that is touched although the call ignores it: it may be NULL or
+// anything, in place or not.
 TYPED_TEST_P(CollectiveRefusal, ignored_arguments_are_ignored) {
   this->run(3, [](zc_comm* comm, std::int32_t rank) {
-    void* const garbage = reinterpret_cast<void*>(std::uintptr_t{3});
     const bool is_root = rank == 1;
-    for (const char* algorithm : {static_cast<const char*>(nullptr), "direct", "binomial"}) {
+    int turn = 0;
+    for (const char* algorithm : {static_cast<const char*>(nullptr), static_cast<const char*>(nullptr), "direct",
+                                  "direct", "binomial", "binomial"}) {
+      void* const garbage = reinterpret_cast<void*>(std::uintptr_t{turn++ % 2 == 0 ? 3u : 0u});
       zc_coll_options options{};
       options.struct_size = sizeof options;
       options.algorithm = algorithm;

@@ -170,6 +170,7 @@ TEST(Store, makes_communicators_one_after_the_other_and_leaves_no_key_behind) {
   EXPECT_EQ(map.entries(), 0u);
 }
 
+// Ranks that never leave the broadcast of the id, as those that have it no longer make progress for the others.
 // A program whose own runtime moves only inside of its calls: the id goes from rank to rank, and what was put becomes
 // seen, in progress alone. A rank that has the id is in zc_comm_create while others still wait for it, and rank 0 has
 // met all before they can read so.

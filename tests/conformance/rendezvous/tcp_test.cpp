@@ -135,7 +135,8 @@ std::int64_t longest_kept_ns(std::vector<Stranger>& strangers) {
   return longest_ns;
 }
 
-// A port scan, 3 bytes, 8 wrong bytes, a length of 4 GiB, silence: 200 times, while rank 2 is still to come.
+// A scan of the port that ends the start of a job, or a stranger for whom a rank waits for ever: nothing, 3 bytes, 8
+// wrong bytes, a length of 4 GiB, silence: 200 times, while rank 2 is still to come.
 TEST(TcpStrangers, two_hundred_times_five_are_dropped_within_2_seconds_and_counted) {
   const Job job;
   Processes processes;
