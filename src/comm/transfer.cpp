@@ -183,12 +183,15 @@ zc_status Transfer::follow_schedule(std::size_t slice_bytes) noexcept {
   bool died = false;
   {
     const Reading reading(comm_->own_block().busy);
-    died = comm_->dead();
+    died = comm_->dead() || someone_left();
     if (!died) scheduled_->work(slice_bytes);
-    died = died || comm_->dead();
+    died = died || comm_->dead() || someone_left();
   }
   if (died) return comm_->check_alive();
-  if (scheduled_->over()) stage_ = Stage::done;
+  if (!scheduled_->over()) return ZC_OK;
+  posts_.own().finished.store(1);
+  step("finished");
+  stage_ = Stage::done;
   return ZC_OK;
 }
 
@@ -242,11 +245,13 @@ zc_status Transfer::move_share(std::size_t slice_bytes, bool* done) noexcept {
   return ZC_OK;
 }
 
-// A rank that has gone with the call unfinished has given its buffers back.
+// A rank that has gone with the call unfinished has given its buffers back. Of a schedule, one that has finished has
+// also seen that nobody needs them any more; elsewhere it waits for all to finish.
 bool Transfer::someone_left() const noexcept {
   for (std::size_t i = 0; i < posts_.count(); ++i) {
     const std::int32_t rank = posts_.rank(i);
     if (comm_->control().rank(rank).detached.load() == 0) continue;
+    if (stage_ == Stage::follow && posts_.of(rank).finished.load() != 0) continue;
     comm_->record_first_error(ZC_PEER_LOST, format("rank %d has destroyed its communicator in the middle of %s, %s",
                                                    rank, posts_.name().c_str(), describe(operation_->call).c_str())
                                                 .c_str());
@@ -278,6 +283,11 @@ zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
   comm_->control().ring_all();
   expect_all(Stage::others_move);
   return ZC_OK;
+}
+
+std::int32_t Transfer::awaited() const noexcept {
+  if (stage_ == Stage::follow) return static_cast<std::int32_t>(scheduled_->waits_for().rank);
+  return posts_.rank(std::min(next_, posts_.count() - 1));
 }
 
 void Transfer::blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept {

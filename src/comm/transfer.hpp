@@ -32,7 +32,7 @@ class Transfer {
   // Several turns of work() are one slice.
   bool is_staged() const { return stage_ == Stage::fill || stage_ == Stage::read; }
   // The rank that ready() waits for, and a text about it.
-  std::int32_t awaited() const { return posts_.rank(std::min(next_, posts_.count() - 1)); }
+  std::int32_t awaited() const noexcept;
   void blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept;
 
  private:

@@ -1,0 +1,157 @@
+// Requests whose ranks look in an order that the test chooses: one thread makes the turns of all of them.
+#include "conformance/requests/in_flight.hpp"
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace zerocomm::test {
+namespace {
+
+constexpr std::int64_t kShortNs = 50 * kMillisecondNs;
+
+bool says(const std::string& text) { return std::string(zc_last_error()).find(text) != std::string::npos; }
+
+// One look of one rank: OK and not over.
+void expect_waiting(zc_request** request) {
+  std::int32_t done = 0;
+  EXPECT_EQ(zc_request_test(request, &done), ZC_OK) << zc_last_error();
+  EXPECT_EQ(done, 0);
+}
+void expect_over(zc_request** request, zc_status wanted = ZC_OK) {
+  std::int32_t done = 0;
+  EXPECT_EQ(zc_request_test(request, &done), wanted) << zc_last_error();
+  EXPECT_EQ(done, 1);
+}
+
+// A few looks of all of them end all.
+template <std::size_t Count>
+void expect_all_over(std::array<zc_request*, Count> requests) {
+  for (int turn = 0; turn < 8; ++turn)
+    for (zc_request*& request : requests) {
+      std::int32_t done = 0;
+      EXPECT_EQ(zc_request_test(&request, &done), ZC_OK) << zc_last_error();
+    }
+  for (const zc_request* request : requests) EXPECT_EQ(request, nullptr);
+}
+
+// Nobody has looked at the requests when their deadline has passed.
+class LateLook : public testing::Test {
+ protected:
+  void begin(std::int32_t ranks_that_come) {
+    group_.run([&](zc_comm* comm, std::int32_t rank) {
+      if (rank < ranks_that_come) RANK_OK(sums_[static_cast<std::size_t>(rank)].begin(comm, rank, 1, 10, 0, kShortNs));
+    });
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kShortNs * 3 / 2));
+  }
+  RankThreads group_{2};
+  std::array<Sum, 2> sums_;
+};
+
+TEST_F(LateLook, of_a_wait_finds_what_has_come) {
+  begin(2);
+  EXPECT_EQ(zc_request_wait(&sums_[0].request), ZC_OK) << zc_last_error();
+  EXPECT_EQ(zc_request_wait(&sums_[1].request), ZC_OK) << zc_last_error();
+  for (const Sum& sum : sums_) sum.check(2);
+}
+
+TEST_F(LateLook, of_a_test_finds_what_has_come) {
+  begin(2);
+  expect_all_over(std::array{sums_[0].request, sums_[1].request});
+  for (const Sum& sum : sums_) sum.check(2);
+}
+
+TEST_F(LateLook, of_a_wait_gives_up_at_once_what_has_not_come) {
+  begin(1);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(zc_request_wait(&sums_[0].request), ZC_TIMEOUT);
+  EXPECT_TRUE(says("rank 0 waited 0.050 s in zc_all_reduce: rank 1 did not come to tag 1, turn 0")) << zc_last_error();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(5));
+}
+
+// A rank whose part in a schedule is over may leave, whoever still waits for others.
+TEST(Leaving, a_rank_that_a_schedule_needs_no_more_is_not_lost) {
+  RankThreads group(4);
+  std::array<zc_request*, 4> requests{};
+  group.run([&](zc_comm* comm, std::int32_t rank) {
+    zc_coll_options options = with_tag(1, &requests[static_cast<std::size_t>(rank)]);
+    options.algorithm = "dissemination";
+    RANK_OK(zc_barrier(comm, &options));
+  });
+  // Rank r waits for r - 1, then for r - 2. Rank 0 has heard of all when rank 3 has not heard of rank 2 yet.
+  for (const std::size_t rank : {3U, 0U, 1U, 2U}) expect_waiting(&requests[rank]);
+  expect_over(&requests[0]);
+  group.destroy(0);
+  expect_waiting(&requests[1]);  // for rank 3
+  expect_all_over(requests);
+}
+
+TEST(Leaving, in_the_middle_of_a_schedule_takes_the_buffers_along) {
+  constexpr std::int64_t kUntouched = -7;
+  RankThreads group(3);
+  std::array<zc_request*, 3> requests{};
+  std::array<std::array<std::int64_t, 3>, 3> data{};
+  for (auto& of_rank : data) of_rank.fill(kUntouched);
+  group.run([&](zc_comm* comm, std::int32_t rank) {
+    auto& own = data[static_cast<std::size_t>(rank)];
+    own[static_cast<std::size_t>(rank)] = rank;
+    zc_coll_options options = with_tag(4, &requests[static_cast<std::size_t>(rank)]);
+    options.algorithm = "ring";
+    RANK_OK(zc_all_gather(comm, &own[static_cast<std::size_t>(rank)], own.data(), 1, ZC_DTYPE_I64, &options));
+  });
+  expect_waiting(&requests[1]);  // its own block can be read from here on
+  group.destroy(1);
+  data[1].fill(99);  // whatever
+  expect_over(&requests[2], ZC_PEER_LOST);
+  EXPECT_TRUE(says("rank 1 has destroyed its communicator")) << zc_last_error();
+  EXPECT_EQ(data[2][1], kUntouched);
+  expect_over(&requests[0], ZC_PEER_LOST);
+  expect_over(&requests[1], ZC_STATE);
+}
+
+// What has been canceled is canceled for all, also when one of them does not come because it has left.
+TEST(Leaving, instead_of_coming_to_what_is_canceled_hurts_nobody) {
+  RankThreads group(3);
+  std::array<Sum, 3> sums;
+  group.run([&](zc_comm* comm, std::int32_t rank) {
+    if (rank != 0) RANK_OK(sums[static_cast<std::size_t>(rank)].begin(comm, rank, 5, 10));
+  });
+  EXPECT_EQ(zc_request_cancel(&sums[1].request), ZC_OK) << zc_last_error();
+  group.destroy(0);
+  expect_over(&sums[2].request, ZC_CANCELED);
+  EXPECT_EQ(zc_comm_status(group.comm(2)), ZC_OK);
+}
+
+TEST(Refused, calls_leave_no_request) {
+  run_ranks(1, [](zc_comm* comm, std::int32_t) {
+    int something = 0;
+    auto* const garbage = reinterpret_cast<zc_request*>(&something);
+    std::int64_t value = 1;
+    zc_request* request = garbage;
+    zc_coll_options options = with_tag(3, &request, ZC_POLL);
+    RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, &value, &value, 1, ZC_DTYPE_I64, ZC_OP_SUM, &options));
+    RANK_CHECK(request == nullptr, "a handle of a call that was refused for its deadline");
+    request = garbage;
+    options = with_tag(3, &request);
+    RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, nullptr, &value, 1, ZC_DTYPE_I64, ZC_OP_SUM, &options));
+    RANK_CHECK(request == nullptr, "a handle of a call that was refused for its buffer");
+    RANK_OK(zc_request_wait_all(&request, 1));
+  });
+}
+
+TEST(Refused, is_a_factor_where_none_is_used) {
+  run_ranks(1, [](zc_comm* comm, std::int32_t) {
+    float value = 1;
+    zc_coll_options options = with_tag(0);
+    for (const double premul : {2.0, ZC_PREMUL_ZERO}) {
+      options.premul = premul;
+      RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, &value, &value, 1, ZC_DTYPE_F32, ZC_OP_SUM, &options));
+      RANK_ERROR_SAYS("premul");
+      RANK_OK(zc_all_reduce(comm, &value, &value, 1, ZC_DTYPE_F32, ZC_OP_PREMUL_SUM, &options));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace zerocomm::test
