@@ -77,6 +77,7 @@ zc_status Requests::lost(const zc_request& request, std::int32_t rank) const noe
 
 void Requests::gather(zc_request& request) noexcept {
   const Posts all = posts(request);
+  std::int32_t missing = ZC_NONE;  // a rank that has left without coming
   bool complete = true;
   for (std::size_t i = 0; i < all.count(); ++i) {
     const std::int32_t rank = all.rank(i);
@@ -84,13 +85,14 @@ void Requests::gather(zc_request& request) noexcept {
     const bool left = comm_->control().rank(rank).detached.load() != 0;
     find(request, rank);
     if (!request.places[rank].is_known()) {
-      if (left) return end(request, lost(request, rank));
+      if (left && missing == ZC_NONE) missing = rank;
       complete = false;
     } else if (all.slot(rank).state.load() == RequestSlot::kCanceled) {
       return end(request, fail(ZC_CANCELED, "rank %d has canceled %s, %s (this is rank %d)", rank, all.name().c_str(),
                                describe(request.operation.call).c_str(), comm_->rank()));
     }
   }
+  if (missing != ZC_NONE) return end(request, lost(request, missing));
   if (!complete) return;
   if (const zc_status status = take(request); status != ZC_OK) return end(request, status);
   if (const zc_status status = agree(*comm_, all, request.operation); status != ZC_OK) return end(request, status);
@@ -134,7 +136,7 @@ zc_status Requests::move(zc_request& request) noexcept {
 bool Requests::work() noexcept {
   bool worked = false;
   std::unique_lock lock(mutex_);
-  for (zc_request *request = first_, *next = nullptr; request != nullptr; request = next) {
+  for (zc_request *request = stopped_ ? nullptr : first_, *next = nullptr; request != nullptr; request = next) {
     next = request->next;
     if (request->working || !look(*request)) continue;
     request->working = true;

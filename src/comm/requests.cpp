@@ -61,8 +61,17 @@ void Requests::stop() noexcept {
   helper_ = nullptr;
   if (progress_ != nullptr) remove_progress(progress_);
   progress_ = nullptr;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   stopped_ = true;
+  // A thread that tests or waits may have a slice in hand.
+  const auto none_works = [&] {
+    return std::none_of(requests_.get(), requests_.get() + count_, [](const zc_request& one) { return one.working; });
+  };
+  while (!none_works()) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
   for (std::size_t slot = 0; slot < count_; ++slot) {
     zc_request& request = requests_[slot];
     if (request.phase == Phase::gathering || request.phase == Phase::moving)
@@ -134,6 +143,8 @@ zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_reques
   transport::RequestKey key = key_of(*comm_, operation, tag);
   const auto try_to = [&] {
     const std::lock_guard lock(mutex_);
+    // After an error slots are free although others may read them.
+    if (comm_->dead()) return false;
     zc_request* const found = find_free();
     if (found == nullptr) return false;
     bring_memory(operation);
@@ -160,6 +171,7 @@ zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_reques
     if (helper_) helper_->wake();
     return ZC_OK;
   }
+  ZC_TRY(comm_->check_alive());
   return fail(ZC_AGAIN, "rank %d: %s: all %zu requests of this rank are in use, %zu of them in flight", comm_->rank(),
               describe(operation.call).c_str(), count_, in_flight());
 }
