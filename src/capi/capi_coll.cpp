@@ -17,6 +17,7 @@ enum class Kind { reduction, gather, plain, pair };
 comm::Options read_options(const zc_comm* comm, const zc_coll_options* options, Kind kind) {
   ZC_REQUIRE(comm != nullptr, ZC_ARGUMENT, "the communicator is NULL");
   const zc_coll_options mine = capi::read_struct(options, "zc_coll_options");
+  if (mine.request != nullptr) *mine.request = nullptr;  // also where the call is refused
   ZC_REQUIRE(mine.stream == nullptr, ZC_UNSUPPORTED,
              "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
   ZC_REQUIRE(mine.traffic >= ZC_TRAFFIC_DEFAULT && mine.traffic <= ZC_TRAFFIC_CONTROL, ZC_ARGUMENT,
@@ -59,7 +60,6 @@ template <class Body>
 zc_status collective(zc_comm* comm, const zc_coll_options* options, Kind kind, Body&& body) noexcept {
   return guard([&]() -> zc_status {
     const comm::Options mine = read_options(comm, options, kind);
-    if (mine.request != nullptr) *mine.request = nullptr;
     ZC_TRY(comm->check_alive());
     return body(mine);
   });

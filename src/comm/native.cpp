@@ -70,6 +70,10 @@ zc_dtype record_reduction(const Comm& comm, transport::CallRecord* call, zc_op o
   ZC_REQUIRE(status == ZC_OK, status, "rank %d: %s", comm.rank(), zc_last_error());
   call->output_dtype = output;
   call->op = op;
+  ZC_REQUIRE(
+      op == ZC_OP_PREMUL_SUM || std::bit_cast<std::uint64_t>(options.premul) == std::bit_cast<std::uint64_t>(1.0),
+      ZC_ARGUMENT, "rank %d: premul is the factor of ZC_OP_PREMUL_SUM, and the operation is %s", comm.rank(),
+      zc_op_name(op));
   call->premul_bits = op == ZC_OP_PREMUL_SUM ? std::bit_cast<std::uint64_t>(options.premul) : 0;
   return output;
 }
