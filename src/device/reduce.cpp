@@ -2,7 +2,7 @@
 #include "device/reduce.hpp"
 
 #include "base/check.hpp"
-#include "device/reduce_kernels.hpp"
+#include "device/kernels.hpp"
 
 #include <cmath>
 
@@ -35,10 +35,22 @@ bool is_op(zc_op op) noexcept { return op >= ZC_OP_SUM && op <= ZC_OP_PREMUL_SUM
 
 zc_dtype output_of(zc_dtype in, zc_dtype out) noexcept { return out == ZC_DTYPE_NONE ? in : out; }
 
-ReduceKernels find_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
+ReduceKernels find_kernels(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept {
+  if (!has_level(level)) return {};
   out = output_of(in, out);
-  if (family_of(in) == Family::integer) return find_int_kernels(in, out, op);
-  return find_float_kernels(in, out, op);
+  const bool integers = family_of(in) == Family::integer;
+#if defined(__x86_64__)
+  if (level == Level::avx512)
+    return integers ? avx512::find_int_kernels(in, out, op) : avx512::find_float_kernels(in, out, op);
+  if (level == Level::avx2)
+    return integers ? avx2::find_int_kernels(in, out, op) : avx2::find_float_kernels(in, out, op);
+#endif
+  return integers ? baseline::find_int_kernels(in, out, op) : baseline::find_float_kernels(in, out, op);
+}
+
+ReduceKernels find_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
+  const LevelChoice& choice = level_choice();
+  return choice.status == ZC_OK ? find_kernels(choice.level, in, out, op) : ReduceKernels{};
 }
 
 }  // namespace
@@ -62,7 +74,7 @@ const char* reduce_obstacle(zc_dtype in, zc_dtype out, zc_op op) noexcept {
 
 zc_status check_reduce(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   const char* obstacle = reduce_obstacle(in, out, op);
-  if (obstacle == nullptr) return ZC_OK;
+  if (obstacle == nullptr) return check_level();
   out = output_of(in, out);
   const bool legal = family_of(in) != Family::none && family_of(out) != Family::none && is_op(op);
   return fail(legal ? ZC_UNSUPPORTED : ZC_ARGUMENT, "reduction %s of %s (%d) into %s (%d): %s", zc_op_name(op),
@@ -85,6 +97,14 @@ ReduceFn find_reduce(zc_dtype in, zc_dtype out, zc_op op) noexcept { return find
 
 ReduceToManyFn find_reduce_to_many(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   return find_kernels(in, out, op).to_many;
+}
+
+ReduceFn find_reduce(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept {
+  return find_kernels(level, in, out, op).to_one;
+}
+
+ReduceToManyFn find_reduce_to_many(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept {
+  return find_kernels(level, in, out, op).to_many;
 }
 
 }  // namespace zerocomm::device

@@ -5,6 +5,9 @@
 // alignment, or how a range was cut into calls.
 #pragma once
 
+#include "device/level.hpp"
+#include "device/stores.hpp"
+
 #include <zerocomm/types.h>
 
 #include <cstddef>
@@ -17,6 +20,7 @@ struct ReduceArgs {
   double divisor = 0;       // 0: none, except that AVG divides by the number of inputs; else a true division at the end
   double premul = 1;        // PREMUL_SUM only: every contribution is multiplied by it first
   bool accumulate = false;  // out + result, before the division and the one rounding; out must be defined
+  Stores stores = Stores::cached;  // streaming: outputs that lie in their cache line as the first does
 };
 
 // A whole request, for callers that check and resolve it once and then run it many times.
@@ -28,7 +32,7 @@ struct ReduceSpec {
   double divisor = 0;
   double premul = 1;
   bool accumulate = false;
-  ReduceArgs args() const noexcept { return {divisor, premul, accumulate}; }
+  ReduceArgs args() const noexcept { return {divisor, premul, accumulate, Stores::cached}; }
 };
 
 // Reduces element i of inputs[0], inputs[1], ... in this order into element i of `out`.
@@ -45,15 +49,20 @@ using ReduceToManyFn = void (*)(const void* const* inputs, std::size_t input_cou
 // Why this combination cannot be reduced; nullptr if it can. `out` NONE means the same as `in`.
 const char* reduce_obstacle(zc_dtype in, zc_dtype out, zc_op op) noexcept;
 
-// ZC_OK; ARGUMENT if one of the three is not a value of its enumeration; else UNSUPPORTED with the reason.
+// ZC_OK; ARGUMENT if one of the three is not a value of its enumeration; else UNSUPPORTED with the reason. Also what
+// check_level says.
 zc_status check_reduce(zc_dtype in, zc_dtype out, zc_op op) noexcept;
 
 // check_reduce, and also that the numbers of the request fit the types: no input at all, a divisor for integers, a
 // divisor or scalar that is not finite, or a scalar for another operation than PREMUL_SUM are ARGUMENT.
 zc_status check_reduce(const ReduceSpec& spec) noexcept;
 
-// The kernels of a combination; nullptr exactly where check_reduce is not ZC_OK.
+// The kernels of a combination, of the level of this process; nullptr exactly where check_reduce is not ZC_OK.
 ReduceFn find_reduce(zc_dtype in, zc_dtype out, zc_op op) noexcept;
 ReduceToManyFn find_reduce_to_many(zc_dtype in, zc_dtype out, zc_op op) noexcept;
+
+// The same of one level; nullptr also if this host does not have it.
+ReduceFn find_reduce(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept;
+ReduceToManyFn find_reduce_to_many(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept;
 
 }  // namespace zerocomm::device

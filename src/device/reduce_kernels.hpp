@@ -1,93 +1,155 @@
-// The one-pass reduction kernel, written once for all element types and operations.
+// The one-pass reduction kernel, written once for all element types and operations, and compiled for every level.
 //
-// A block of elements is reduced into arrays on the stack that stay in the first-level cache: one short loop per
-// input, then one for the result. All inputs of a block are read before any of it is stored; that is why an output
-// may be one of the inputs.
+// A group of a few vectors is reduced over all inputs in registers and then stored into all outputs, so all inputs of a
+// group are read before any of it is stored; that is why an output may be one of the inputs.
 #pragma once
 
-#include "device/reduce.hpp"
-#include "device/reduce_ops.hpp"
+#include "device/kernels.hpp"
+#include "device/vector_element.hpp"
+#include "device/vector_ops.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <type_traits>
+namespace zerocomm::device::ZC_LEVEL {
 
-namespace zerocomm::device {
-
-constexpr std::size_t kBlockCount = 1024;
-
-// A null input is a block of zeros that goes through the same arithmetic: -0 + 0 is +0, and 0 * inf is NaN.
-template <class In, class Op>
-void reduce_block(const void* const* inputs, std::size_t input_count, std::size_t offset, std::size_t count,
-                  typename In::Value premul, typename Op::State* state) noexcept {
+template <class In, class Out, class Op>
+class Reduction {
   using Value = typename In::Value;
-  for (std::size_t rank = 0; rank < std::max<std::size_t>(input_count, 1); ++rank) {
-    const auto* input = input_count != 0 ? static_cast<const typename In::Stored*>(inputs[rank]) : nullptr;
-    if (input != nullptr) input += offset;
-    if (rank == 0 && input != nullptr) {
-      for (std::size_t i = 0; i < count; ++i) state[i] = Op::first(In::load(input[i]), premul);
-    } else if (rank == 0) {
-      for (std::size_t i = 0; i < count; ++i) state[i] = Op::first(Value(0), premul);
-    } else if (input != nullptr) {
-      for (std::size_t i = 0; i < count; ++i) state[i] = Op::next(state[i], In::load(input[i]), premul);
-    } else {
-      for (std::size_t i = 0; i < count; ++i) state[i] = Op::next(state[i], Value(0), premul);
-    }
-  }
-}
+  using State = typename Op::State;
+  static constexpr std::size_t kParts = In::kParts;
+  static constexpr std::size_t kElements = In::kElements;  // of the smallest step
+  static_assert(kParts == Out::kParts && kElements == Out::kElements && sizeof(Value) == sizeof(typename Out::Value));
+  static constexpr std::size_t kSteps = 4 / kParts;  // of a group: four vectors of state
 
-// Stores a block of sums: added to what `out` holds if asked, then divided, then rounded once.
-template <class Out>
-void store_block(const typename Out::Value* result, std::size_t count, bool accumulate, typename Out::Value divisor,
-                 typename Out::Stored* out) noexcept {
-  using Value = typename Out::Value;
-  if constexpr (!std::is_integral_v<Value>) {
-    if (divisor != 0 && accumulate) {
-      for (std::size_t i = 0; i < count; ++i) out[i] = Out::store(plus(Out::load(out[i]), result[i]) / divisor);
-      return;
-    }
-    if (divisor != 0) {
-      for (std::size_t i = 0; i < count; ++i) out[i] = Out::store(result[i] / divisor);
-      return;
+ public:
+  static constexpr std::size_t kGroup = kSteps * kElements;
+  static constexpr std::size_t kChunk = kChunkBytes / sizeof(Value);
+  static_assert(kChunk % kGroup == 0 && sizeof(typename In::Stored) <= sizeof(Value));
+
+  static void run(const ReducePass& pass, std::size_t i, std::size_t end) noexcept {
+    const Local local{static_cast<const State*>(pass.before), static_cast<State*>(pass.after),
+                      static_cast<Value>(pass.premul), static_cast<Value>(pass.divisor), pass};
+    for (; i + kGroup <= end; i += kGroup) reduce_group<kSteps, true>(local, i, kGroup);
+    if constexpr (!kPartsAreFast)
+      for (; i + kElements <= end; i += kElements) reduce_group<1, true>(local, i, kElements);
+    for (; i < end; i += kElements) reduce_group<1, false>(local, i, lesser(kElements, end - i));
+  }
+
+ private:
+  // A copy, which no store to an output can change.
+  struct Local {
+    const State* before;
+    State* after;
+    Value premul, divisor;
+    ReducePass pass;
+  };
+
+  // A group of whole vectors, or one step of `count` elements.
+  template <std::size_t kN, bool kWhole>
+  [[gnu::always_inline]] static void load_elements(const void* input, std::size_t i, std::size_t count,
+                                                   Vec<Value>* values) noexcept {
+    const auto* from = static_cast<const typename In::Stored*>(input) + i;
+    for (std::size_t s = 0; s < kN; ++s) {
+      if constexpr (kWhole)
+        In::unpack(load<In::kRawBytes>(from + s * kElements), values + s * kParts);
+      else
+        In::unpack(load_part<In::kRawBytes>(from, count), values);
     }
   }
-  if (accumulate) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = Out::store(plus(Out::load(out[i]), result[i]));
-  } else {
-    for (std::size_t i = 0; i < count; ++i) out[i] = Out::store(result[i]);
+
+  template <std::size_t kN, bool kWhole>
+  [[gnu::always_inline]] static void reduce_group(const Local& local, std::size_t i, std::size_t count) noexcept {
+    constexpr std::size_t kVectors = kN * kParts;
+    const ReducePass& pass = local.pass;
+    Vec<State> state[kVectors];
+    Vec<Value> x[kVectors];
+    std::size_t rank = 0;
+    if (local.before == nullptr) {
+      load_elements<kN, kWhole>(pass.inputs[0], i, count, x);
+      for (std::size_t v = 0; v < kVectors; ++v) state[v] = Op::first(x[v], local.premul);
+      rank = 1;
+    } else {
+      for (std::size_t v = 0; v < kVectors; ++v) state[v] = load<kVectorBytes>(local.before + i + v * kLanes<State>);
+    }
+    for (; rank < pass.input_count; ++rank) {
+      load_elements<kN, kWhole>(pass.inputs[rank], i, count, x);
+      for (std::size_t v = 0; v < kVectors; ++v) state[v] = Op::next(state[v], x[v], local.premul);
+    }
+    if (local.after != nullptr) {
+      for (std::size_t v = 0; v < kVectors; ++v) store(local.after + i + v * kLanes<State>, state[v]);
+      return;
+    }
+    for (std::size_t v = 0; v < kVectors; ++v) x[v] = Op::last(state[v]);
+    if (pass.accumulate)
+      add_and_store<kN, kWhole>(local, i + pass.output_offset, count, x);
+    else
+      store_to_all<kN, kWhole>(local, i + pass.output_offset, count, x);
   }
+
+  [[gnu::always_inline]] static Vec<Value> divide(Vec<Value> x, Value divisor) noexcept {
+    if constexpr (TypeOf<Value>::kIsFloat)
+      if (divisor != 0) return x / divisor;
+    return x;
+  }
+
+  template <bool kWhole, class Raw>
+  [[gnu::always_inline]] static void store_raw(const ReducePass& pass, typename Out::Stored* to, std::size_t count,
+                                               Raw raw) noexcept {
+    if constexpr (!kWhole)
+      store_part(to, raw, count);
+    else if (pass.streaming && is_aligned<Out::kRawBytes>(to))
+      stream(to, raw);
+    else
+      store(to, raw);
+  }
+
+  template <std::size_t kN, bool kWhole>
+  [[gnu::always_inline]] static void store_to_all(const Local& local, std::size_t i, std::size_t count,
+                                                  Vec<Value>* result) noexcept {
+    const ReducePass& pass = local.pass;
+    typename Out::Raw raw[kN];
+    for (std::size_t v = 0; v < kN * kParts; ++v) result[v] = divide(result[v], local.divisor);
+    for (std::size_t s = 0; s < kN; ++s) raw[s] = Out::pack(result + s * kParts);
+    for (std::size_t k = 0; k < pass.output_count; ++k) {
+      auto* to = static_cast<typename Out::Stored*>(pass.outputs[k]) + i;
+      for (std::size_t s = 0; s < kN; ++s) store_raw<kWhole>(pass, to + s * kElements, count, raw[s]);
+    }
+  }
+
+  // What an output holds comes first: held + result, then the division, then the one rounding.
+  template <std::size_t kN, bool kWhole>
+  [[gnu::always_inline]] static void add_and_store(const Local& local, std::size_t i, std::size_t count,
+                                                   const Vec<Value>* result) noexcept {
+    const ReducePass& pass = local.pass;
+    for (std::size_t k = 0; k < pass.output_count; ++k) {
+      auto* to = static_cast<typename Out::Stored*>(pass.outputs[k]) + i;
+      for (std::size_t s = 0; s < kN; ++s, to += kElements) {
+        Vec<Value> sum[kParts];
+        if constexpr (kWhole)
+          Out::unpack(load<Out::kRawBytes>(to), sum);
+        else
+          Out::unpack(load_part<Out::kRawBytes>(to, count), sum);
+        for (std::size_t v = 0; v < kParts; ++v)
+          sum[v] = divide(plus<Value>(sum[v], result[s * kParts + v]), local.divisor);
+        store_raw<kWhole>(pass, to, count, Out::pack(sum));
+      }
+    }
+  }
+};
+
+template <class In, class Out, class Op, bool kAverage>
+constexpr ReduceShape kShape{Reduction<In, Out, Op>::run,    sizeof(typename In::Stored),   sizeof(typename Out::Stored),
+                             Reduction<In, Out, Op>::kGroup, Reduction<In, Out, Op>::kChunk, kAverage};
+
+template <class In, class Out, class Op, bool kAverage>
+void reduce_to_one(const void* const* inputs, std::size_t input_count, void* out, std::size_t count,
+                   const ReduceArgs& args) noexcept {
+  run_reduction(kShape<In, Out, Op, kAverage>, inputs, input_count, &out, 1, count, args);
 }
 
 template <class In, class Out, class Op, bool kAverage>
 void reduce_to_many(const void* const* inputs, std::size_t input_count, void* const* outputs, std::size_t output_count,
                     std::size_t count, const ReduceArgs& args) noexcept {
-  using Value = typename In::Value;
-  static_assert(std::is_same_v<Value, typename Out::Value>);
-  const bool by_inputs = kAverage && args.divisor == 0;
-  const auto divisor = static_cast<Value>(by_inputs ? static_cast<double>(input_count) : args.divisor);
-  const auto premul = static_cast<Value>(args.premul);
-  alignas(64) typename Op::State state[kBlockCount];
-  alignas(64) Value result[kBlockCount];
-  for (std::size_t offset = 0; offset < count; offset += kBlockCount) {
-    const std::size_t block = std::min(kBlockCount, count - offset);
-    reduce_block<In, Op>(inputs, input_count, offset, block, premul, state);
-    for (std::size_t i = 0; i < block; ++i) result[i] = Op::last(state[i]);
-    for (std::size_t k = 0; k < output_count; ++k)
-      store_block<Out>(result, block, args.accumulate, divisor,
-                       static_cast<typename Out::Stored*>(outputs[k]) + offset);
-  }
+  run_reduction(kShape<In, Out, Op, kAverage>, inputs, input_count, outputs, output_count, count, args);
 }
-
-template <class In, class Out, class Op, bool kAverage>
-void reduce_to_one(const void* const* inputs, std::size_t input_count, void* out, std::size_t count,
-                   const ReduceArgs& args) noexcept {
-  reduce_to_many<In, Out, Op, kAverage>(inputs, input_count, &out, 1, count, args);
-}
-
-struct ReduceKernels {
-  ReduceFn to_one = nullptr;
-  ReduceToManyFn to_many = nullptr;
-};
 
 template <class In, class Out, class Op, bool kAverage = false>
 constexpr ReduceKernels kernels_of() noexcept {
@@ -102,23 +164,19 @@ ReduceKernels kernels_for_op(zc_op op) noexcept {
     case ZC_OP_SUM:
       return kernels_of<In, Out, SumOp<Value>>();
     case ZC_OP_MIN:
-      return kernels_of<In, Out, MinOp<Value>>();
+      return kernels_of<In, Out, ExtremeOp<Value, false>>();
     case ZC_OP_MAX:
-      return kernels_of<In, Out, MaxOp<Value>>();
+      return kernels_of<In, Out, ExtremeOp<Value, true>>();
     case ZC_OP_PROD:
       return kernels_of<In, Out, ProdOp<Value>>();
     default:
       break;
   }
-  if constexpr (!std::is_integral_v<Value>) {
+  if constexpr (TypeOf<Value>::kIsFloat) {
     if (op == ZC_OP_AVG) return kernels_of<In, Out, SumOp<Value>, true>();
     if (op == ZC_OP_PREMUL_SUM) return kernels_of<In, Out, PremulSumOp<Value>>();
   }
   return {};
 }
 
-// Defined in reduce_float.cpp and reduce_int.cpp; no kernel for types of the other file.
-ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-
-}  // namespace zerocomm::device
+}  // namespace zerocomm::device::ZC_LEVEL

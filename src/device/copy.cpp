@@ -1,0 +1,49 @@
+// Which copy is done how.
+#include "device/copy.hpp"
+
+#include "device/kernels.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace zerocomm::device {
+
+std::size_t bytes_to_line(const void* address) noexcept {
+  constexpr std::uintptr_t kLineBytes = 64;
+  return (kLineBytes - reinterpret_cast<std::uintptr_t>(address) % kLineBytes) % kLineBytes;
+}
+
+void end_of_stream() noexcept {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+CopyToManyFn find_copy_to_many(Level level) noexcept {
+  if (!has_level(level)) return nullptr;
+#if defined(__x86_64__)
+  if (level == Level::avx512) return avx512::copy_to_many;
+  if (level == Level::avx2) return avx2::copy_to_many;
+#endif
+  return baseline::copy_to_many;
+}
+
+void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
+                  Stores stores) noexcept {
+  static const CopyToManyFn run = find_copy_to_many(level_choice().level);
+  run(source, outputs, output_count, bytes, stores);
+}
+
+void copy(void* output, const void* source, std::size_t bytes, Stores stores) noexcept {
+  if (bytes == 0) return;
+  if (stores == Stores::cached)
+    std::memcpy(output, source, bytes);
+  else
+    copy_to_many(source, &output, 1, bytes, stores);
+}
+
+}  // namespace zerocomm::device

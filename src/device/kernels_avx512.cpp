@@ -1,0 +1,3 @@
+// The kernels for processors with AVX-512 F, BW, DQ and VL.
+#define ZC_LEVEL avx512
+#include "device/level_kernels.hpp"
