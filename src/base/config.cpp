@@ -16,6 +16,8 @@ constexpr Variable kVariables[] = {
     {"ZC_INIT_DEADLINE_MS", "milliseconds",
      "longest wait for all ranks when a communicator of processes is made; default 60000"},
     {"ZC_JOB", "text", "names the job among those of this user on this host; set by zc run"},
+    {"ZC_KERNELS", "auto, baseline, avx2 or avx512",
+     "instruction set of the kernels that reduce and copy; results are the same"},
     {"ZC_KEY_FILE", "path",
      "file of this user, mode 0600, with 32 random bytes or more that all hosts of the job have"},
     {"ZC_LOCAL_RANK", "number", "rank of this process among those of its host; set by zc run"},

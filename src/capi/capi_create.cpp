@@ -4,6 +4,7 @@
 #include "boot/unique_id.hpp"
 #include "capi/guard.hpp"
 #include "comm/create.hpp"
+#include "device/level.hpp"
 #include "transport/thread_group.hpp"
 
 #include <cstring>
@@ -28,6 +29,8 @@ std::int64_t choose_deadline(std::int64_t given_ns, const char* variable, std::i
 
 // The time to spin is 0 until it is known how many ranks share how many cores.
 comm::Settings make_settings(const zc_comm_config& config) {
+  const device::LevelChoice& kernels = device::level_choice();
+  ZC_REQUIRE(kernels.status == ZC_OK, kernels.status, "%s", kernels.why.c_str());
   comm::Settings settings;
   settings.deadline_ns =
       choose_deadline(capi::check_deadline(config.deadline_ns), "ZC_DEADLINE_MS", kDefaultDeadlineNs);

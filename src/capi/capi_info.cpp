@@ -4,6 +4,7 @@
 #include "base/wait.hpp"
 #include "boot/way.hpp"
 #include "capi/guard.hpp"
+#include "device/level.hpp"
 #include "transport/probe.hpp"
 #include "transport/shm_arena.hpp"
 
@@ -51,6 +52,8 @@ void tell_host(Facts& facts) {
              format("affinity %d%s", affinity, usable < affinity ? ", less by the CPU quota of a cgroup" : ""));
   facts.tell("spin before sleeping", format("%lld ns", static_cast<long long>(default_spin_ns(usable, usable))),
              "with no more ranks than cores; 0 with more");
+  const device::LevelChoice& kernels = device::level_choice();
+  facts.tell("kernels", kernels.status == ZC_OK ? device::level_name(kernels.level) : "cannot be had", kernels.why);
   const MemoryRoom room = memory_room();
   facts.tell("memory left", format("%llu bytes", static_cast<unsigned long long>(room.left_bytes)), room.limit_text);
   facts.tell("extent of shared memory",

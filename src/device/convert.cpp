@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "device/element.hpp"
+#include "device/reduce.hpp"
 
 #include <bit>
 #include <cmath>
@@ -42,22 +43,41 @@ void convert_range(const void* src, void* dst, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) out[i] = convert_one<From, To>(in[i]);
 }
 
+// Among f32, f16 and bf16: a sum of one input.
+template <zc_dtype kFrom, zc_dtype kTo>
+void convert_by_sum(const void* src, void* dst, std::size_t count) noexcept {
+  find_reduce(kFrom, kTo, ZC_OP_SUM)(&src, 1, dst, count, {});
+}
+
 template <std::size_t kElementBytes>
 void copy_range(const void* src, void* dst, std::size_t count) noexcept {
   if (count != 0) std::memmove(dst, src, count * kElementBytes);
 }
 
-template <class From>
+ConvertFn find_from_f64(zc_dtype to) noexcept {
+  switch (to) {
+    case ZC_DTYPE_F32:
+      return convert_range<F64Element, F32Element>;
+    case ZC_DTYPE_F16:
+      return convert_range<F64Element, F16Element>;
+    case ZC_DTYPE_BF16:
+      return convert_range<F64Element, Bf16Element>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class From, zc_dtype kFrom>
 ConvertFn find_from(zc_dtype to) noexcept {
   switch (to) {
     case ZC_DTYPE_F64:
       return convert_range<From, F64Element>;
     case ZC_DTYPE_F32:
-      return convert_range<From, F32Element>;
+      return convert_by_sum<kFrom, ZC_DTYPE_F32>;
     case ZC_DTYPE_F16:
-      return convert_range<From, F16Element>;
+      return convert_by_sum<kFrom, ZC_DTYPE_F16>;
     case ZC_DTYPE_BF16:
-      return convert_range<From, Bf16Element>;
+      return convert_by_sum<kFrom, ZC_DTYPE_BF16>;
     default:
       return nullptr;
   }
@@ -84,13 +104,13 @@ ConvertFn find_convert(zc_dtype from, zc_dtype to) noexcept {
   if (from == to) return find_copy(from);
   switch (from) {
     case ZC_DTYPE_F64:
-      return find_from<F64Element>(to);
+      return find_from_f64(to);
     case ZC_DTYPE_F32:
-      return find_from<F32Element>(to);
+      return find_from<F32Element, ZC_DTYPE_F32>(to);
     case ZC_DTYPE_F16:
-      return find_from<F16Element>(to);
+      return find_from<F16Element, ZC_DTYPE_F16>(to);
     case ZC_DTYPE_BF16:
-      return find_from<Bf16Element>(to);
+      return find_from<Bf16Element, ZC_DTYPE_BF16>(to);
     default:
       return nullptr;
   }
@@ -101,6 +121,7 @@ zc_status convert(zc_dtype from, zc_dtype to, const void* src, void* dst, std::s
   if (run == nullptr)
     return fail(ZC_UNSUPPORTED, "conversion of %s (%d) to %s (%d): only f64, f32, f16 and bf16 convert",
                 zc_dtype_name(from), static_cast<int>(from), zc_dtype_name(to), static_cast<int>(to));
+  ZC_TRY(check_level());
   run(src, dst, count);
   return ZC_OK;
 }

@@ -6,8 +6,9 @@
 namespace zerocomm::device {
 namespace {
 
-// More streams at once than the processor follows; the state of a chunk waits in the first-level cache between passes.
-constexpr std::size_t kMostInputs = 8;
+// What one pass reads. With more, the state of a chunk waits in the first-level cache between passes, which costs less
+// than reading from so many places at once. Measured: 17 inputs are 1.2 to 1.5 times slower in passes of 8 than in one.
+constexpr std::size_t kMostInputs = 32;
 
 alignas(64) constexpr unsigned char kZeros[kChunkBytes] = {};
 
@@ -20,6 +21,8 @@ const void* element_at(const void* elements, std::size_t offset, std::size_t ele
 void reduce_chunks(const ReduceShape& shape, const ReducePass& whole, std::size_t begin, std::size_t end) noexcept {
   alignas(64) unsigned char state[kChunkBytes];
   const void* inputs[kMostInputs] = {kZeros};
+  const std::size_t passes = (whole.input_count + kMostInputs - 1) / kMostInputs;
+  const std::size_t most = passes != 0 ? (whole.input_count + passes - 1) / passes : 0;
   ReducePass pass = whole;
   pass.inputs = inputs;
   for (std::size_t offset = begin; offset < end; offset += shape.chunk) {
@@ -27,7 +30,7 @@ void reduce_chunks(const ReduceShape& shape, const ReducePass& whole, std::size_
     pass.before = nullptr;
     std::size_t rank = 0;
     do {
-      const std::size_t batch = std::min(whole.input_count - rank, kMostInputs);
+      const std::size_t batch = std::min(whole.input_count - rank, most);
       for (std::size_t r = 0; r < batch; ++r) {
         const void* input = whole.inputs[rank + r];
         inputs[r] = input != nullptr ? element_at(input, offset, shape.in_bytes) : kZeros;
