@@ -1,5 +1,5 @@
-// Dispatch levels: the same kernels compiled for several instruction sets. Results are equal bit for bit at every level;
-// only speed differs.
+// Dispatch levels: the same kernels compiled for several instruction sets. Results are equal bit for bit at every
+// level; only speed differs.
 #pragma once
 
 #include <zerocomm/status.h>

@@ -136,8 +136,9 @@ class Reduction {
 };
 
 template <class In, class Out, class Op, bool kAverage>
-constexpr ReduceShape kShape{Reduction<In, Out, Op>::run,    sizeof(typename In::Stored),   sizeof(typename Out::Stored),
-                             Reduction<In, Out, Op>::kGroup, Reduction<In, Out, Op>::kChunk, kAverage};
+constexpr ReduceShape kShape{Reduction<In, Out, Op>::run,    sizeof(typename In::Stored),
+                             sizeof(typename Out::Stored),   Reduction<In, Out, Op>::kGroup,
+                             Reduction<In, Out, Op>::kChunk, kAverage};
 
 template <class In, class Out, class Op, bool kAverage>
 void reduce_to_one(const void* const* inputs, std::size_t input_count, void* out, std::size_t count,

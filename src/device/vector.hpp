@@ -147,6 +147,8 @@ template <std::size_t kBytes>
   return reinterpret_cast<std::uintptr_t>(address) % kBytes == 0;
 }
 
-[[gnu::always_inline]] constexpr inline std::size_t lesser(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
+[[gnu::always_inline]] constexpr inline std::size_t lesser(std::size_t a, std::size_t b) noexcept {
+  return a < b ? a : b;
+}
 
 }  // namespace zerocomm::device::ZC_LEVEL

@@ -1,9 +1,9 @@
 // Element types as the kernels see them: how a run of elements in memory becomes vectors of the type it is computed in,
 // and back.
 //
-// A format has Stored, what lies in memory; Value, the accumulation type; Raw, one load or store; and kParts, the number
-// of value vectors that a Raw fills. unpack is exact; pack rounds once, to nearest even. Which lane holds which element
-// is a format's own matter, so the two sides of a kernel must agree.
+// A format has Stored, what lies in memory; Value, the accumulation type; Raw, one load or store; and kParts, the
+// number of value vectors that a Raw fills. unpack is exact; pack rounds once, to nearest even. Which lane holds which
+// element is a format's own matter, so the two sides of a kernel must agree.
 #pragma once
 
 #include "device/vector.hpp"

@@ -2,6 +2,7 @@
 #include "device/reduce.hpp"
 
 #include "element_buffer.hpp"
+#include "reduce_requests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,25 +11,12 @@
 namespace {
 
 using namespace zerocomm::device;
+using reference::all_requests;
+using reference::expected_bits;
 using reference::Request;
 
 constexpr std::size_t kCounts[] = {0, 1, 7, 8, 9, 1023, 1024, 1025, 10007};
 constexpr std::size_t kFewCounts[] = {1, 9, 1025};
-
-std::vector<Request> all_requests() {
-  std::vector<Request> requests;
-  for (int in = ZC_DTYPE_F64; in <= ZC_DTYPE_F8E4M3; ++in)
-    for (int out = ZC_DTYPE_F64; out <= ZC_DTYPE_F8E4M3; ++out)
-      for (int op = ZC_OP_SUM; op <= ZC_OP_PREMUL_SUM; ++op) {
-        Request request;
-        request.in = static_cast<zc_dtype>(in);
-        request.out = static_cast<zc_dtype>(out);
-        request.op = static_cast<zc_op>(op);
-        if (request.op == ZC_OP_PREMUL_SUM) request.premul = -1.0 / 3;
-        if (reduce_obstacle(request.in, request.out, request.op) == nullptr) requests.push_back(request);
-      }
-  return requests;
-}
 
 // How a call is made, apart from what it computes.
 struct Form {
@@ -42,23 +30,6 @@ struct Form {
 std::string describe(const Request& request, const Form& form, std::size_t count) {
   return std::string(zc_op_name(request.op)) + " of " + zc_dtype_name(request.in) + " into " +
          zc_dtype_name(request.out) + ", " + std::to_string(form.inputs) + " inputs, count " + std::to_string(count);
-}
-
-std::uint64_t expected_bits(const Request& request, const std::vector<const void*>& inputs, const void* old_output,
-                            std::size_t i) {
-  if (reference::is_float(request.in)) {
-    std::vector<double> contributions;
-    contributions.reserve(inputs.size());
-    for (const void* input : inputs)
-      contributions.push_back(input != nullptr ? reference::load_float(request.in, input, i) : 0.0);
-    const double old_value = request.accumulate ? reference::load_float(request.out, old_output, i) : 0.0;
-    return reference::encode_bits(request.out, reference::reduce_floats(request, contributions, old_value));
-  }
-  std::vector<reference::WideInt> contributions;
-  contributions.reserve(inputs.size());
-  for (const void* input : inputs)
-    contributions.push_back(input != nullptr ? reference::load_int(request.in, input, i) : 0);
-  return reference::reduce_ints(request, contributions, reference::load_int(request.out, old_output, i));
 }
 
 // Runs one call and compares every element of every output, the guards, and the inputs.
