@@ -1,8 +1,11 @@
 // Where the deadline and the spinning of a communicator come from: the caller, else the environment, else the library.
 #include <zerocomm/comm.h>
+#include <zerocomm/mem.h>
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -57,6 +60,23 @@ TEST_F(CommConfig, refuses_variables_that_are_no_numbers) {
     EXPECT_NE(text.find(std::string("the variable ") + name + " is \"2s\""), std::string::npos) << text;
     unsetenv(name);
   }
+}
+
+// In a process of its own, since the variable is read once.
+TEST(CommConfigDeathTest, kernels_that_cannot_be_had_are_refused_when_a_communicator_is_made) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto create = [] {
+    setenv("ZC_KERNELS", "mmx", 1);
+    zc_comm* comm = nullptr;
+    const zc_status status = zc_comm_create_threads(1, nullptr, &comm);
+    std::fprintf(stderr, "%s: %s\n", zc_status_name(status), zc_last_error());
+    const float one = 1;
+    std::uint16_t half = 7;
+    const bool refused =
+        zc_cast(&one, ZC_DTYPE_F32, &half, ZC_DTYPE_BF16, 1) == ZC_ARGUMENT && half == 7 && comm == nullptr;
+    std::exit(refused ? 0 : 1);
+  };
+  EXPECT_EXIT(create(), testing::ExitedWithCode(0), "ARGUMENT: the variable ZC_KERNELS is \"mmx\"; it takes auto,");
 }
 
 }  // namespace
