@@ -24,12 +24,8 @@ void end_of_stream() noexcept {
 }
 
 CopyToManyFn find_copy_to_many(Level level) noexcept {
-  if (!has_level(level)) return nullptr;
-#if defined(__x86_64__)
-  if (level == Level::avx512) return avx512::copy_to_many;
-  if (level == Level::avx2) return avx2::copy_to_many;
-#endif
-  return baseline::copy_to_many;
+  const LevelKernels* kernels = find_level(level);
+  return kernels != nullptr ? kernels->copy_to_many : nullptr;
 }
 
 void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,

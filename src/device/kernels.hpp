@@ -44,28 +44,26 @@ struct ReduceShape {
 void run_reduction(const ReduceShape& shape, const void* const* inputs, std::size_t input_count, void* const* outputs,
                    std::size_t output_count, std::size_t count, const ReduceArgs& args) noexcept;
 
-// find_*_kernels: no kernel for types of the other kind, nor for combinations that do not exist.
-namespace baseline {
-ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
-                  Stores stores) noexcept;
-}  // namespace baseline
+// find_*: no kernel for types of the other kind, nor for combinations that do not exist.
+struct LevelKernels {
+  ReduceKernels (*find_float)(zc_dtype in, zc_dtype out, zc_op op) noexcept;
+  ReduceKernels (*find_int)(zc_dtype in, zc_dtype out, zc_op op) noexcept;
+  CopyToManyFn copy_to_many;
+};
 
+namespace baseline {
+extern const LevelKernels kKernels;
+}
 #if defined(__x86_64__)
 namespace avx2 {
-ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
-                  Stores stores) noexcept;
-}  // namespace avx2
-
+extern const LevelKernels kKernels;
+}
 namespace avx512 {
-ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept;
-void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
-                  Stores stores) noexcept;
-}  // namespace avx512
+extern const LevelKernels kKernels;
+}
 #endif
+
+// nullptr if this host does not have the level.
+const LevelKernels* find_level(Level level) noexcept;
 
 }  // namespace zerocomm::device

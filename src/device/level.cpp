@@ -44,22 +44,11 @@ const char* level_name(Level level) noexcept {
   return "unknown";
 }
 
-bool has_level(Level level) noexcept {
-  switch (level) {
-    case Level::baseline:
-      return true;
-    case Level::avx2:
-      return has_avx2();
-    case Level::avx512:
-      return has_avx512();
-  }
-  return false;
-}
+bool has_level(Level level) noexcept { return level >= Level::baseline && level <= best_level(); }
 
+// Asked once: a virtual machine takes microseconds to answer.
 Level best_level() noexcept {
-  Level best = Level::baseline;
-  for (const Level level : kLevels)
-    if (has_level(level)) best = level;
+  static const Level best = has_avx512() ? Level::avx512 : has_avx2() ? Level::avx2 : Level::baseline;
   return best;
 }
 

@@ -1,4 +1,4 @@
-// All kernels of one level. Included by kernels_<level>.cpp, and by nobody else: it defines functions.
+// All kernels of one level; for kernels_<level>.cpp.
 #pragma once
 
 #include "device/copy_kernels.hpp"
@@ -20,7 +20,7 @@ ReduceKernels kernels_for_output(zc_dtype out, zc_op op) noexcept {
   }
 }
 
-ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
+inline ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   switch (in) {
     case ZC_DTYPE_F64:
       return out == in ? kernels_for_op<Plain<double>, Plain<double>>(op) : ReduceKernels{};
@@ -29,16 +29,15 @@ ReduceKernels find_float_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
     case ZC_DTYPE_F16:
       return kernels_for_output<F16>(out, op);
     case ZC_DTYPE_BF16:
-      if (out == in) return kernels_for_op<Bf16Pairs, Bf16Pairs>(op);
-      return out == ZC_DTYPE_F32   ? kernels_for_op<Bf16, Plain<float>>(op)
-             : out == ZC_DTYPE_F16 ? kernels_for_op<Bf16, F16>(op)
-                                   : ReduceKernels{};
+      if (out == ZC_DTYPE_BF16) return kernels_for_op<Bf16Pairs, Bf16Pairs>(op);
+      if (out == ZC_DTYPE_F16) return kernels_for_op<Bf16, F16>(op);
+      return out == ZC_DTYPE_F32 ? kernels_for_op<Bf16, Plain<float>>(op) : ReduceKernels{};
     default:
       return {};
   }
 }
 
-ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
+inline ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   if (out != in) return {};
   switch (in) {
     case ZC_DTYPE_I64:
@@ -54,13 +53,15 @@ ReduceKernels find_int_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   }
 }
 
-void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
-                  Stores stores) noexcept {
+inline void copy_to_many(const void* source, void* const* outputs, std::size_t output_count, std::size_t bytes,
+                         Stores stores) noexcept {
   const CopyPass pass{static_cast<const std::uint8_t*>(source), outputs, output_count};
   if (stores == Stores::streaming)
     copy_range<true>(pass, bytes);
   else
     copy_range<false>(pass, bytes);
 }
+
+constexpr LevelKernels all_kernels() noexcept { return {find_float_kernels, find_int_kernels, copy_to_many}; }
 
 }  // namespace zerocomm::device::ZC_LEVEL

@@ -36,16 +36,10 @@ bool is_op(zc_op op) noexcept { return op >= ZC_OP_SUM && op <= ZC_OP_PREMUL_SUM
 zc_dtype output_of(zc_dtype in, zc_dtype out) noexcept { return out == ZC_DTYPE_NONE ? in : out; }
 
 ReduceKernels find_kernels(Level level, zc_dtype in, zc_dtype out, zc_op op) noexcept {
-  if (!has_level(level)) return {};
+  const LevelKernels* kernels = find_level(level);
+  if (kernels == nullptr) return {};
   out = output_of(in, out);
-  const bool integers = family_of(in) == Family::integer;
-#if defined(__x86_64__)
-  if (level == Level::avx512)
-    return integers ? avx512::find_int_kernels(in, out, op) : avx512::find_float_kernels(in, out, op);
-  if (level == Level::avx2)
-    return integers ? avx2::find_int_kernels(in, out, op) : avx2::find_float_kernels(in, out, op);
-#endif
-  return integers ? baseline::find_int_kernels(in, out, op) : baseline::find_float_kernels(in, out, op);
+  return family_of(in) == Family::integer ? kernels->find_int(in, out, op) : kernels->find_float(in, out, op);
 }
 
 ReduceKernels find_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
@@ -54,6 +48,15 @@ ReduceKernels find_kernels(zc_dtype in, zc_dtype out, zc_op op) noexcept {
 }
 
 }  // namespace
+
+const LevelKernels* find_level(Level level) noexcept {
+  if (!has_level(level)) return nullptr;
+#if defined(__x86_64__)
+  if (level == Level::avx512) return &avx512::kKernels;
+  if (level == Level::avx2) return &avx2::kKernels;
+#endif
+  return &baseline::kKernels;
+}
 
 const char* reduce_obstacle(zc_dtype in, zc_dtype out, zc_op op) noexcept {
   out = output_of(in, out);

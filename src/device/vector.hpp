@@ -55,6 +55,13 @@ template <class To, class From>
   return __builtin_bit_cast(Vec<To, sizeof(From)>, from);
 }
 
+// The lanes that are no numbers: a number equals its copy.
+template <class Floats>
+[[gnu::always_inline]] inline auto is_nan(Floats x) noexcept {
+  const Floats copy = x;
+  return x != copy;
+}
+
 template <std::size_t kBytes, class T>
 [[gnu::always_inline]] inline Vec<T, kBytes> load(const T* from) noexcept {
   Vec<T, kBytes> vector;

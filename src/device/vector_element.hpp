@@ -36,7 +36,7 @@ using Halves = Vec<std::uint16_t, kVectorBytes / 2>;
 [[gnu::always_inline]] inline Words round_to_bf16(Floats values) noexcept {
   const Words bits = as<std::uint32_t>(values);
   const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return values != values ? (bits | 0x00400000u) : rounded;
+  return is_nan(values) ? (bits | 0x00400000u) : rounded;
 }
 
 // bf16 beside another type: lane i is element i.

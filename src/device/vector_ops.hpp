@@ -92,7 +92,7 @@ struct ExtremeFloatOp {
     return bits ^ ((bits >> (8 * sizeof(V) - 1)) & kMagnitude);
   }
   [[gnu::always_inline]] static Vec<State> first(Vec<V> x, V) noexcept {
-    return x != x ? all_lanes(kNan) : flip(as<State>(x));
+    return is_nan(x) ? all_lanes(kNan) : flip(as<State>(x));
   }
   [[gnu::always_inline]] static Vec<State> next(Vec<State> state, Vec<V> x, V premul) noexcept {
     const Vec<State> key = first(x, premul);

@@ -1,6 +1,8 @@
 // The program zc from the outside: what it prints, where, and how it ends.
 #include "run_program.hpp"
 
+#include <cstdlib>
+
 namespace {
 
 TEST(Program, version_and_help_go_to_standard_output) {
@@ -113,6 +115,19 @@ TEST(Program, files_that_are_no_models_end_with_1_and_one_line) {
       << R"({"format":"zc.model","version":1,"params":[{"name":"w","module":"m","shape":[3],"tied_to":"x"}]})";
   expect_refused(layout_of(path), 1, "'w' is tied to 'x'");
   std::remove(path.c_str());
+}
+
+TEST(Program, info_says_which_kernels_are_used_and_why) {
+  setenv("ZC_KERNELS", "baseline", 1);
+  const Outcome asked = zc("info");
+  EXPECT_EQ(asked.status, 0);
+  EXPECT_NE(asked.out.find("kernels                  baseline  (ZC_KERNELS asks for it)"), std::string::npos)
+      << asked.out;
+  setenv("ZC_KERNELS", "mmx", 1);
+  const Outcome refused = zc("info");
+  EXPECT_EQ(refused.status, 0);
+  EXPECT_NE(refused.out.find("cannot be had  (the variable ZC_KERNELS is \"mmx\""), std::string::npos) << refused.out;
+  unsetenv("ZC_KERNELS");
 }
 
 TEST(Program, output_that_cannot_be_written_ends_with_1_and_one_line) {
