@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace zerocomm::boot {
@@ -28,17 +27,20 @@ Descriptor listen_on_tcp(const tcp::endpoint& endpoint, int* error) noexcept {
   return {};
 }
 
-std::vector<tcp::endpoint> resolve(asio::io_context& io, const std::string& address, std::uint16_t port,
-                                   std::string* error) {
+Resolved resolve(const TcpWay& way, const Deadline& deadline) {
   error_code code;
-  std::vector<tcp::endpoint> found;
-  const auto number = asio::ip::make_address(address, code);
-  if (!code) return {{number, port}};
-  const auto results = tcp::resolver(io).resolve(address, std::to_string(port), tcp::resolver::numeric_service, code);
-  if (code) *error = code.message();
-  for (const auto& result : results)
-    if (std::find(found.begin(), found.end(), result.endpoint()) == found.end()) found.push_back(result.endpoint());
-  return found;
+  const auto number = asio::ip::make_address(way.address, code);
+  if (!code) return {{{number, way.port}}, "", true};
+  Named named = find_numbers(way.address, deadline, way.resolver);
+  Resolved resolved{{}, std::move(named.error), named.in_time};
+  for (const std::string& text : named.numbers) {
+    const auto found = asio::ip::make_address(text, code);
+    if (code)
+      resolved.error = text + ": " + code.message();
+    else
+      resolved.endpoints.emplace_back(found, way.port);
+  }
+  return resolved;
 }
 
 std::string endpoint_text(const tcp::endpoint& endpoint) {

@@ -6,6 +6,9 @@
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK  // a fence of its own, which ThreadSanitizer does not see
 #define BOOST_ASIO_NO_DEPRECATED
 
+#include "boot/tcp.hpp"
+
+#include "base/clock.hpp"
 #include "base/descriptor.hpp"
 
 #include <boost/asio/buffer.hpp>
@@ -31,9 +34,13 @@ Descriptor new_tcp_socket(const tcp& family, int* error) noexcept;
 // Listens on one address and port. Empty: *error is the errno.
 Descriptor listen_on_tcp(const tcp::endpoint& endpoint, int* error) noexcept;
 
-// Everything that a name stands for, each once; none with *error set.
-std::vector<tcp::endpoint> resolve(asio::io_context& io, const std::string& address, std::uint16_t port,
-                                   std::string* error);
+// Where a way leads: its number, or everything that its name stands for.
+struct Resolved {
+  std::vector<tcp::endpoint> endpoints;
+  std::string error;    // why there are none
+  bool in_time = true;  // false: the resolver has not answered until the deadline
+};
+Resolved resolve(const TcpWay& way, const Deadline& deadline);
 
 std::string endpoint_text(const tcp::endpoint& endpoint);
 

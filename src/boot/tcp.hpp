@@ -2,6 +2,7 @@
 // have the key of the job before either believes a word.
 #pragma once
 
+#include "boot/names.hpp"
 #include "boot/rendezvous.hpp"
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct TcpWay {
   std::string address;  // a name or a number
   std::uint16_t port = 0;
   std::string key_file;
+  NameResolver resolver{};  // of `address`, where that is a name; empty: the system's
 };
 
 // "127.0.0.1:29500", "[::1]:29500"
@@ -33,12 +35,14 @@ inline constexpr const char* kNoTcp =
     "libboost-dev, libsodium-dev)";
 
 // Collective. Rank 0 listens on every address that the name stands for, and on no other; the others look for it until
-// the deadline. Strangers are dropped within 2 s and counted; none gets an answer.
+// the deadline, which is that of finding out what the name stands for as well. Strangers are dropped within 2 s and
+// counted; none gets an answer.
 //
 // Throws Error, the same for all that are there: TIMEOUT names the ranks that did not come, PEER_LOST one that ended,
-// MISMATCH ranks that disagree, UNSUPPORTED ranks on several hosts (who is where). For one rank alone: MISMATCH for a
-// key that rank 0 does not accept, TIMEOUT if it was not found, ARGUMENT for a bad key file, UNSUPPORTED if has_tcp()
-// is false.
+// MISMATCH ranks that disagree or a second rank 0, UNSUPPORTED ranks on several hosts (who is where). For one rank
+// alone: MISMATCH for a key that rank 0 does not accept, TIMEOUT if it was not found or its name not resolved, SYSTEM
+// for a rank 0 that cannot listen, at once or within a second, ARGUMENT for a bad key file, UNSUPPORTED if has_tcp()
+// is false. Communicators that one process makes at the same time take turns on a port.
 Meeting meet_over_tcp(const JoinRequest& request, const TcpWay& way);
 
 }  // namespace zerocomm::boot

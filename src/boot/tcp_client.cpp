@@ -12,6 +12,7 @@ namespace zerocomm::boot {
 namespace {
 
 constexpr std::int64_t kStepNs = 2'000'000'000;      // for one answer
+constexpr std::int64_t kAskNs = 1'000'000'000;       // for one of whoever has the address
 constexpr std::int64_t kGraceNs = 1'000'000'000;     // rank 0 is the one that says who is missing
 constexpr std::int64_t kHungUpNs = 1'000'000'000;    // a caller that rank 0 lets wait stays longer
 constexpr std::int64_t kPatienceNs = 2'000'000'000;  // with one that refuses
@@ -22,18 +23,17 @@ constexpr int kLeastRefusals = 4;
 
 TcpClient::TcpClient(const JoinRequest& request, const Identity& own, const Deadline& deadline, const TcpWay& way,
                      const Key& key)
-    : request_(request), own_(own), deadline_(deadline), way_(way), key_(key) {}
+    : request_(request), own_(own), deadline_(deadline), way_(way), key_(key), step_ns_(kStepNs) {}
 
 Meeting TcpClient::meet() {
   int refusals = 0;  // in a row
   std::int64_t first_refusal_ns = 0, pause_ns = 1'000'000;
   for (;;) {
-    std::string unknown;
-    const std::vector<tcp::endpoint> candidates = resolve(io_, way_.address, way_.port, &unknown);
+    const Resolved resolved = resolve(way_, deadline_);
     notes_.clear();
-    if (candidates.empty()) notes_.push_back(way_.address + ": " + unknown);
+    if (resolved.endpoints.empty()) notes_.push_back("the name " + way_.address + ": " + resolved.error);
     bool refused = false;
-    for (const tcp::endpoint& candidate : candidates) {
+    for (const tcp::endpoint& candidate : resolved.endpoints) {
       const Outcome outcome = attempt(candidate);
       if (outcome == Outcome::in) return hear_verdict();
       refused = refused || outcome == Outcome::refused;
@@ -57,6 +57,13 @@ Meeting TcpClient::meet() {
   }
 }
 
+TcpClient::Holder TcpClient::ask_holder(const tcp::endpoint& endpoint) {
+  step_ns_ = std::min(kAskNs, deadline_.left_ns());
+  notes_.clear();
+  if (attempt(endpoint) == Outcome::in) hear_verdict();
+  return {!reached_, where_text()};
+}
+
 TcpClient::Outcome TcpClient::attempt(const tcp::endpoint& endpoint) {
   int error = 0;
   Descriptor descriptor = new_tcp_socket(endpoint.protocol(), &error);
@@ -68,7 +75,8 @@ TcpClient::Outcome TcpClient::attempt(const tcp::endpoint& endpoint) {
     return Outcome::absent;
   }
   descriptor.release();
-  code = run(kStepNs, [&](auto&& handler) { socket_.async_connect(endpoint, handler); });
+  code = run(step_ns_, [&](auto&& handler) { socket_.async_connect(endpoint, handler); });
+  reached_ = !code;
   if (code) {
     note(endpoint, code == asio::error::timed_out ? "no answer" : code.message());
     return Outcome::absent;
@@ -83,11 +91,12 @@ TcpClient::Outcome TcpClient::handshake(const tcp::endpoint& endpoint) {
   greeting.proof = key_.prove(Proof::greeting, wire::mark_text(greeting.job_mark), greeting.nonce, {});
   const std::int64_t start_ns = now_ns();
   wire::Challenge challenge;
-  error_code code = send(asio::buffer(&greeting, sizeof greeting), kStepNs);
-  if (!code) code = receive(asio::buffer(&challenge, sizeof challenge), kStepNs);
+  error_code code = send(asio::buffer(&greeting, sizeof greeting), step_ns_);
+  if (!code) code = receive(asio::buffer(&challenge, sizeof challenge), step_ns_);
   if (code) {
     const bool hung_up = now_ns() - start_ns < kHungUpNs;
-    note(endpoint, hung_up ? "hung up on this rank" : "had no time for this rank");
+    note(endpoint,
+         hung_up ? "hung up on this rank" : "had no time for this rank, or is rank 0 of another job with the same key");
     return hung_up ? Outcome::refused : Outcome::absent;
   }
   if (!equal(challenge.proof, key_.prove(Proof::server, request_.job, greeting.nonce, challenge.nonce))) {
@@ -98,8 +107,8 @@ TcpClient::Outcome TcpClient::handshake(const tcp::endpoint& endpoint) {
   seal_.emplace(key_.prove(Proof::session, request_.job, greeting.nonce, challenge.nonce), false);
   const wire::Hello hello = wire::Hello::of(request_, own_, wire::tcp_job_hash(request_.job), deadline_.left_ns());
   const std::vector<std::byte> sealed = seal_->close(std::as_bytes(std::span(&hello, 1)));
-  code = send(asio::buffer(&answer, sizeof answer), kStepNs);
-  if (!code) code = send(asio::buffer(sealed), kStepNs);
+  code = send(asio::buffer(&answer, sizeof answer), step_ns_);
+  if (!code) code = send(asio::buffer(sealed), step_ns_);
   // To come twice would be an error: so this waits as long as rank 0 may take.
   const std::optional<wire::Reply> reply = code ? std::nullopt : next(answer_left_ns());
   if (!reply) {

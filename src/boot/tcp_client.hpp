@@ -21,6 +21,14 @@ class TcpClient {
 
   Meeting meet();
 
+  // Of another process that takes itself for rank 0 and finds the address taken: who has it, asked once.
+  struct Holder {
+    bool gone = false;  // nobody listens there any more
+    std::string text;   // what it did
+  };
+  // Throws Error if it is rank 0 of this job: the verdict, which is that of all who are there.
+  Holder ask_holder(const tcp::endpoint& endpoint);
+
  private:
   enum class Outcome : std::uint8_t {
     absent,   // nobody there, or it had no time for this rank
@@ -51,6 +59,8 @@ class TcpClient {
   std::optional<Seal> seal_;
   std::vector<std::string> notes_;  // what became of the last attempt at each address
   Identity server_;
+  std::int64_t step_ns_;  // for one answer
+  bool reached_ = false;  // somebody listens at the address of the last attempt
 };
 
 }  // namespace zerocomm::boot

@@ -1,6 +1,7 @@
 #include "boot/tcp_server.hpp"
 
 #include "boot/rendezvous_verdict.hpp"
+#include "boot/tcp_client.hpp"
 #include "boot/unique_id.hpp"
 
 #include "base/log.hpp"
@@ -22,8 +23,8 @@ namespace {
 // After an error, ranks that are still on their way are waited for, to get it too.
 constexpr std::int64_t kLateComersNs = 1'000'000'000;
 constexpr std::int64_t kSendNs = 2'000'000'000;
-// How long another listener may keep the port.
-constexpr std::int64_t kPortTakenNs = 5'000'000'000;
+// How long a port that nobody listens on any more may not be had all the same.
+constexpr std::int64_t kPortFreeNs = 1'000'000'000;
 constexpr std::size_t kMostLogged = 10;
 
 }  // namespace
@@ -66,6 +67,7 @@ Meeting TcpServer::meet() {
   if (roll_.verdict()) fail();
   over_ = true;
   listeners_.clear();
+  ports_.clear();
   Meeting meeting{make_unique_job(), strangers_};
   wire::Met met;
   met.strangers = meeting.strangers;
@@ -78,37 +80,54 @@ Meeting TcpServer::meet() {
 }
 
 void TcpServer::listen() {
-  std::string failures;
-  const Deadline taken = Deadline::after(std::min(kPortTakenNs, own_deadline_.left_ns()));
+  const std::string who = format("rank 0 (pid %d on %.63s)", roll_.identity(0).pid, roll_.identity(0).host.data());
+  const std::string at = tcp_text(way_);
+  const Deadline given_up = Deadline::after(std::min(kPortFreeNs, own_deadline_.left_ns()));
   for (Pauses pauses;;) {
-    failures.clear();
-    bool again = false;
-    std::string unknown;
-    const std::vector<tcp::endpoint> candidates = resolve(io_, way_.address, way_.port, &unknown);
-    if (candidates.empty()) failures = ": " + unknown;
-    for (const tcp::endpoint& candidate : candidates) {
-      int error = 0;
-      Descriptor listener = listen_on_tcp(candidate, &error);
-      if (!listener) {
-        failures += "; " + endpoint_text(candidate) + ": " + std::strerror(error);
-        again = again || error == EADDRINUSE;
-        continue;
-      }
-      listeners_.emplace_back(io_, candidate.protocol(), listener.get());
-      listener.release();
-      listens_on_ += (listens_on_.empty() ? "" : ", ") + endpoint_text(candidate);
-    }
+    const Resolved resolved = resolve(way_, own_deadline_);
+    ZC_REQUIRE(resolved.in_time, ZC_TIMEOUT,
+               "%s cannot listen on %s: what the name %s stands for was not found within %s: the resolver did not "
+               "answer; give a number: ZC_RENDEZVOUS=tcp://ADDRESS:PORT",
+               who.c_str(), at.c_str(), way_.address.c_str(), seconds_text(request_.deadline_ns).c_str());
+    std::string failures = resolved.endpoints.empty() ? "the name " + way_.address + ": " + resolved.error : "";
+    bool taken = false;
+    for (const tcp::endpoint& endpoint : resolved.endpoints) taken = listen_at(endpoint, failures) || taken;
     if (!listeners_.empty()) return;
-    ZC_REQUIRE(again, ZC_SYSTEM,
-               "rank 0 (pid %d on %.63s) cannot listen on %s%s; give an address of the host on which rank 0 runs: "
+    ZC_REQUIRE(taken, ZC_SYSTEM,
+               "%s cannot listen on %s: %s; give an address of the host on which rank 0 runs: "
                "ZC_RENDEZVOUS=tcp://ADDRESS:PORT",
-               roll_.identity(0).pid, roll_.identity(0).host.data(), tcp_text(way_).c_str(), failures.c_str());
-    ZC_REQUIRE(taken.left_ns() > 0, ZC_SYSTEM,
-               "rank 0 (pid %d on %.63s) cannot listen on %s: another program has it%s; give a free port: "
+               who.c_str(), at.c_str(), failures.c_str());
+    // This process will be done with it. Of others, the next to look for the port may only just have missed it.
+    bool leaving = PortInUse::here(way_.port) && own_deadline_.left_ns() > 0;
+    std::string holders;
+    for (const tcp::endpoint& endpoint : resolved.endpoints) {
+      if (leaving) break;
+      const Deadline asked = Deadline::after(std::min(kPortFreeNs, own_deadline_.left_ns()));
+      const TcpClient::Holder holder = TcpClient(request_, roll_.identity(0), asked, way_, key_).ask_holder(endpoint);
+      leaving = holder.gone && given_up.left_ns() > 0;
+      holders += (holders.empty() ? "" : "; ") + holder.text;
+    }
+    ZC_REQUIRE(leaving, ZC_SYSTEM,
+               "%s cannot listen on %s: another process has it: %s. Asked, it: %s. Give a free port: "
                "ZC_RENDEZVOUS=tcp://ADDRESS:PORT",
-               roll_.identity(0).pid, roll_.identity(0).host.data(), tcp_text(way_).c_str(), failures.c_str());
-    pauses.sleep(taken.left_ns());
+               who.c_str(), at.c_str(), failures.c_str(), holders.c_str());
+    pauses.sleep(own_deadline_.left_ns());
   }
+}
+
+// True if it is taken.
+bool TcpServer::listen_at(const tcp::endpoint& endpoint, std::string& failures) {
+  int error = 0;
+  Descriptor listener = listen_on_tcp(endpoint, &error);
+  if (!listener) {
+    failures += (failures.empty() ? "" : "; ") + endpoint_text(endpoint) + ": " + std::strerror(error);
+    return error == EADDRINUSE;
+  }
+  ports_.emplace_back(way_.port);
+  listeners_.emplace_back(io_, endpoint.protocol(), listener.get());
+  listener.release();
+  listens_on_ += (listens_on_.empty() ? "" : ", ") + endpoint_text(endpoint);
+  return false;
 }
 
 void TcpServer::accept_from_now_on(std::size_t listener) {

@@ -5,6 +5,7 @@
 #include "boot/auth.hpp"
 #include "boot/roll.hpp"
 #include "boot/tcp.hpp"
+#include "boot/tcp_ports.hpp"
 #include "boot/tcp_wire.hpp"
 
 #include "base/clock.hpp"
@@ -37,6 +38,7 @@ class TcpServer {
   using CallerPtr = std::shared_ptr<Caller>;
 
   void listen();
+  bool listen_at(const tcp::endpoint& endpoint, std::string& failures);
   void accept_from_now_on(std::size_t listener);
   bool accept_one(std::size_t listener);
   void greet(const CallerPtr& caller);
@@ -62,6 +64,7 @@ class TcpServer {
   const TcpWay way_;
   const Key& key_;
   asio::io_context io_{1};
+  std::vector<PortInUse> ports_;  // closed after the listeners
   std::vector<tcp::acceptor> listeners_;
   std::string listens_on_;
   std::vector<CallerPtr> lobby_;  // before their hello, oldest first

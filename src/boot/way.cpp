@@ -86,11 +86,13 @@ Way choose_way(Lookup lookup, const Launch& launch) {
   const bool several = launch.local_ranks < launch.ranks;
   TcpWay way;
   const bool tcp_at = asked.starts_with(kTcpAt);
-  ZC_REQUIRE(asked == "auto" || asked == "local" || asked == kTcp ||
-                 (tcp_at && read_place(std::string_view(asked).substr(kTcpAt.size()), way)),
-             ZC_ARGUMENT,
-             "the variable ZC_RENDEZVOUS is \"%.60s\"; it takes auto, local, tcp, tcp://ADDRESS:PORT or tcp://:PORT",
-             asked.c_str());
+  ZC_REQUIRE(
+      asked == "auto" || asked == "local" || asked == kTcp ||
+          (tcp_at && read_place(std::string_view(asked).substr(kTcpAt.size()), way)),
+      ZC_ARGUMENT,
+      "the variable ZC_RENDEZVOUS is \"%.60s\"; it takes auto, local, tcp, tcp://ADDRESS:PORT or tcp://:PORT, where "
+      "PORT is 1 to 65535 (0: zc run finds a free one, and nobody else can)",
+      asked.c_str());
   if (asked == "local" || (asked == "auto" && !several)) {
     ZC_REQUIRE(
         !several, ZC_UNSUPPORTED,

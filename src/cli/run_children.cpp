@@ -23,9 +23,22 @@ std::string job_name() {
 }
 
 constexpr std::string_view kOurs[] = {"ZC_RANK", "ZC_RANKS", "ZC_LOCAL_RANK", "ZC_LOCAL_RANKS", "ZC_JOB"};
+constexpr std::string_view kRendezvous = "ZC_RENDEZVOUS";
 
-bool is_ours(std::string_view variable) {
+// How the ranks are to meet, as zc run finds it; null: not said.
+const char* asked_rendezvous() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with(kRendezvous) && text.substr(kRendezvous.size()).starts_with('='))
+      return *variable + kRendezvous.size() + 1;
+  }
+  return nullptr;
+}
+
+// `rendezvous`: whether that is given anew.
+bool is_ours(std::string_view variable, bool rendezvous) {
   const std::string_view name = variable.substr(0, variable.find('='));
+  if (rendezvous && name == kRendezvous) return true;
   for (const std::string_view ours : kOurs)
     if (name == ours) return true;
   return false;
@@ -53,7 +66,11 @@ struct RunChildren::Failed {
 };
 
 RunChildren::RunChildren(const RunOptions& options, const RunSignals& signals, const rlimit& files)
-    : program_(options.program), signals_(signals), files_(files), pids_(static_cast<std::size_t>(options.ranks), 0) {
+    : program_(options.program),
+      signals_(signals),
+      files_(files),
+      port_(asked_rendezvous()),
+      pids_(static_cast<std::size_t>(options.ranks), 0) {
   for (std::string& word : program_) arguments_.push_back(word.data());
   arguments_.push_back(nullptr);
 }
@@ -63,7 +80,7 @@ std::optional<StartFailure> RunChildren::start(const std::function<RankStreams(i
   const std::string job = job_name();
   std::vector<char*> inherited;
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!is_ours(*variable)) inherited.push_back(*variable);
+    if (!is_ours(*variable, port_.rendezvous().has_value())) inherited.push_back(*variable);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) refuse("pipe");
   failures_ = RunDescriptor(ends[0]);
@@ -71,6 +88,7 @@ std::optional<StartFailure> RunChildren::start(const std::function<RankStreams(i
   const pid_t parent = getpid();
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> own = variables_of(rank, ranks, job);
+    if (port_.rendezvous()) own.push_back(fmt::format("{}={}", kRendezvous, *port_.rendezvous()));
     std::vector<char*> environment = inherited;
     for (std::string& variable : own) environment.push_back(variable.data());
     environment.push_back(nullptr);

@@ -4,6 +4,7 @@
 #include "cli/options.hpp"
 #include "cli/run_descriptor.hpp"
 #include "cli/run_plan.hpp"
+#include "cli/run_port.hpp"
 #include "cli/run_signals.hpp"
 
 #include <sys/resource.h>
@@ -29,7 +30,7 @@ struct StartFailure {
 
 class RunChildren {
  public:
-  // `files` is the limit of open files that the ranks get.
+  // `files` is the limit of open files that the ranks get. Throws Failure if a port is asked for and cannot be had.
   RunChildren(const RunOptions& options, const RunSignals& signals, const rlimit& files);
 
   // Starts all ranks, each in a process group of its own, and does not wait until they run their program. A rank dies
@@ -56,6 +57,7 @@ class RunChildren {
   std::vector<char*> arguments_;
   const RunSignals& signals_;
   rlimit files_;
+  RunPort port_;
   RunDescriptor failures_;
   std::vector<pid_t> pids_;  // by rank; 0: not started, or reaped
 };

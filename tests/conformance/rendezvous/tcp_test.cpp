@@ -1,111 +1,22 @@
 // Ranks that meet over TCP: strangers on the port, wrong keys, missing ranks, and that data goes by shared memory after
 // all. The ranks make real communicators, from the variables that a user would set.
-#include "processes.hpp"
-#include "support/key_file.hpp"
+#include "tcp_job.hpp"
 
 #include "boot/tcp_wire.hpp"
 
-#include <zerocomm/zerocomm.h>
-
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 namespace zerocomm::test {
 namespace {
-
-std::uint16_t free_port() {
-  const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof place;
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&place), bytes) != 0 ||
-      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&place), &bytes) != 0)
-    throw std::runtime_error("no free port");
-  return ntohs(place.sin_port);
-}
-
-Descriptor listen_on_port(std::uint16_t port) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(port);
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0 || listen(socket.get(), 1) != 0)
-    throw std::runtime_error("the port is not free");
-  return socket;
-}
-
-// Of one job: what its ranks find in their environment.
-struct Job {
-  KeyFile key;
-  std::uint16_t port = free_port();
-  int ranks = 3;
-  int deadline_ms = 20'000;
-  std::string key_path = key.path();
-  std::string address = "127.0.0.1";
-  std::string name = "tcp";
-
-  void set(int rank) const {
-    const auto put = [](const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); };
-    put("ZC_RANK", std::to_string(rank));
-    put("ZC_RANKS", std::to_string(ranks));
-    put("ZC_LOCAL_RANK", std::to_string(rank));
-    put("ZC_LOCAL_RANKS", std::to_string(ranks));
-    put("ZC_JOB", name);
-    put("ZC_RENDEZVOUS", format("tcp://%s:%d", address.c_str(), port));
-    put("ZC_KEY_FILE", key_path);
-    put("ZC_INIT_DEADLINE_MS", std::to_string(deadline_ms));
-  }
-};
-
-void check(zc_status status) {
-  if (status != ZC_OK) throw Error(status, zc_last_error());
-}
-
-// A rank that joins, adds up with the others, and says how many strangers rank 0 has turned away.
-void take_part(Report& report, const Job& job, int rank) {
-  job.set(rank);
-  zc_comm* comm = nullptr;
-  check(zc_comm_create(nullptr, &comm));
-  std::int64_t value = rank + 1;
-  check(zc_all_reduce(comm, &value, &value, 1, ZC_DTYPE_I64, ZC_OP_SUM, nullptr));
-  zc_comm_info info{};
-  info.struct_size = sizeof info;
-  check(zc_comm_get_info(comm, &info));
-  ZC_ASSERT(value == job.ranks * (job.ranks + 1) / 2 && std::string(info.transport) == "shared memory");
-  report.say(ZC_OK, std::to_string(info.strangers));
-  check(zc_comm_destroy(comm));
-}
-
-sockaddr_in place_of(in_addr_t address, std::uint16_t port) {
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_port = htons(port);
-  place.sin_addr.s_addr = htonl(address);
-  return place;
-}
-
-Descriptor connect_to_port(std::uint16_t port) {
-  const sockaddr_in place = place_of(INADDR_LOOPBACK, port);
-  for (int turn = 0; turn < 5000; ++turn) {
-    Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0) return socket;
-    sleep_ms(1);
-  }
-  throw std::runtime_error("nobody listens on the port");
-}
 
 struct Stranger {
   Descriptor socket;
@@ -261,15 +172,6 @@ TEST(Tcp, every_address_of_a_name_is_tried) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
 }
 
-TEST(Tcp, jobs_that_start_at_once_do_not_meet) {
-  std::vector<Job> jobs(6);
-  Processes processes;
-  for (Job& job : jobs) job.ranks = 2;
-  for (const int rank : {1, 0})
-    for (const Job& job : jobs) processes.start([&](Report& report) { take_part(report, job, rank); });
-  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
-}
-
 // A handshake that somebody has overheard, said again, and changed in any of its parts.
 TEST(TcpStrangers, that_repeat_or_change_what_a_rank_has_said_get_no_answer) {
   const Job job;
@@ -333,16 +235,6 @@ TEST(Tcp, a_wrong_key_is_refused_with_a_message_that_helps_on_both_sides) {
     EXPECT_NE(std::string(report->text).find("fingerprint"), std::string::npos) << report->text;
   }
   EXPECT_NE(std::string(zero.text).find("rank 1 did not come"), std::string::npos) << zero.text;
-}
-
-void expect_all(Processes& processes, std::initializer_list<std::size_t> which, zc_status status,
-                std::initializer_list<const char*> words) {
-  for (const std::size_t i : which) {
-    const Report& report = processes.report(i);
-    EXPECT_EQ(report.status, status) << "process " << i << ": " << report.text;
-    for (const char* word : words)
-      EXPECT_NE(std::string(report.text).find(word), std::string::npos) << "process " << i << ": " << report.text;
-  }
 }
 
 TEST(Tcp, ranks_that_do_not_come_are_named_to_all) {
@@ -414,19 +306,6 @@ TEST(Tcp, a_rank_of_another_host_is_told_where_everybody_is) {
   expect_all(processes, {0, 1}, ZC_UNSUPPORTED, {"rank 0", "rank 1", "host"});
 }
 
-TEST(Tcp, rank_0_that_cannot_listen_says_why) {
-  Job taken, elsewhere;
-  taken.ranks = elsewhere.ranks = 2;
-  taken.deadline_ms = 200;
-  elsewhere.address = "192.0.2.1";  // of no host
-  const Descriptor other = listen_on_port(taken.port);
-  Processes processes;
-  processes.start([&](Report& report) { take_part(report, taken, 0); });
-  processes.start([&](Report& report) { take_part(report, elsewhere, 0); });
-  expect_all(processes, {0}, ZC_SYSTEM, {"another program has it", "Address already in use", "give a free port"});
-  expect_all(processes, {1}, ZC_SYSTEM, {"192.0.2.1:", "Cannot assign requested address", "on which rank 0 runs"});
-}
-
 TEST(Tcp, a_rank_that_finds_nobody_says_what_became_of_every_address) {
   Job job;
   job.ranks = 2;
@@ -436,23 +315,6 @@ TEST(Tcp, a_rank_that_finds_nobody_says_what_became_of_every_address) {
   processes.start([&](Report& report) { take_part(report, job, 1); });
   const std::string at = format("127.0.0.1:%d: Connection refused", job.port);
   expect_all(processes, {0}, ZC_TIMEOUT, {"did not find rank 0 within 0.2 s", at.c_str()});
-}
-
-// They look again until the port is theirs, however long that takes, and are neither strangers nor told that their key
-// is wrong.
-TEST(Tcp, ranks_of_another_job_with_the_same_key_wait_for_the_port) {
-  const Job first;
-  Job second;
-  second.name = "another", second.port = first.port, second.ranks = 2;
-  Processes processes;
-  for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, first, rank); });
-  connect_to_port(first.port);  // a stranger, which closes at once
-  for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, second, rank); });
-  sleep_ms(2'500);  // longer than anybody who refuses is borne with
-  processes.start([&](Report& report) { take_part(report, first, 2); });
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(processes.report(i).status, ZC_OK) << processes.report(i).text;
-  EXPECT_STREQ(processes.report(0).text, "1");
-  EXPECT_STREQ(processes.report(2).text, "0");
 }
 
 }  // namespace

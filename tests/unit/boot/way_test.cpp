@@ -70,6 +70,7 @@ TEST(Way, tcp_has_a_grammar) {
                            "tcp://a:1x", "tcp://::1:5", "tcp://[::1]", "tcp://[::1:5", "tcp://a/b:1"})
     expect_refusal(tcp(text), 4, ZC_ARGUMENT,
                    {std::string("ZC_RENDEZVOUS is \"") + text, "auto, local, tcp, tcp://ADDRESS:PORT or tcp://:PORT"});
+  expect_refusal(tcp("tcp://a:0"), 4, ZC_ARGUMENT, {"PORT is 1 to 65535 (0: zc run finds a free one"});
 }
 
 TEST(Way, tcp_takes_the_launchers_address_and_port) {
@@ -116,7 +117,7 @@ TEST(Way, over_several_hosts_with_a_key_is_tcp_if_this_build_has_it) {
   }
   expect_refusal(environment, 2, ZC_UNSUPPORTED, {"ZC_WITH_TCP=ON", "libboost-dev, libsodium-dev"});
   try {
-    meet_over_tcp(JoinRequest{}, TcpWay{"n1", 1, "key"});
+    meet_over_tcp(JoinRequest{}, TcpWay{"n1", 1, "key", {}});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), ZC_UNSUPPORTED);

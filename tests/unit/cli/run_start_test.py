@@ -56,6 +56,48 @@ class Start(run_harness.RunTest):
             self.assertEqual(dict(ours)["ZC_RANK"], str(rank))
             self.assertNotIn("outer", dict(ours).values())
 
+    def rendezvous_of_ranks(self, asked):
+        ranks = self.environment_of_ranks("-n", 2, environment={"ZC_RENDEZVOUS": asked})
+        values = {tuple(value for name, value in pairs if name == "ZC_RENDEZVOUS") for pairs in ranks.values()}
+        self.assertEqual(len(values), 1)
+        (value,) = values.pop()
+        return value
+
+    def test_a_free_port_is_found_where_none_is_given(self):
+        for asked, address in (
+            ("tcp", "127.0.0.1"),
+            ("tcp://:0", "127.0.0.1"),
+            ("tcp://127.0.0.2:0", "127.0.0.2"),
+            ("tcp://localhost:0", "localhost"),
+        ):
+            value = self.rendezvous_of_ranks(asked)
+            self.assertRegex(value, rf"^tcp://{re.escape(address)}:[1-9]\d*$")
+        for asked in ("auto", "local", "tcp://127.0.0.1:29400", "tcp://::1:0", "tcpp"):
+            self.assertEqual(self.rendezvous_of_ranks(asked), asked)
+
+    def test_the_port_that_was_found_is_kept_for_the_ranks(self):
+        # Rank 0 listens, twice; somebody who did not ask for it gets neither that port nor the leave to use it.
+        code = """if True:
+            import errno, os, socket
+            port = int(os.environ["ZC_RENDEZVOUS"].rpartition(":")[2])
+            for reuse in (0, 1, 1):
+                with socket.socket() as one:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+                    try:
+                        one.bind(("127.0.0.1", port))
+                        one.listen()
+                        print("listens")
+                    except OSError as error:
+                        print(errno.errorcode[error.errno])
+        """
+        outcome = self.run_zc("-n", 1, "--", *python(code), environment={"ZC_RENDEZVOUS": "tcp"})
+        self.assertEqual((outcome.status, outcome.out.split()), (0, ["EADDRINUSE", "listens", "listens"]), outcome.err)
+
+    def test_an_address_of_no_host_has_no_port(self):
+        outcome = self.run_zc("-n", 1, "--", "true", environment={"ZC_RENDEZVOUS": "tcp://192.0.2.1:0"})
+        self.assertEqual((outcome.status, outcome.out), (1, ""))
+        self.assertIn("ZC_RENDEZVOUS=tcp://192.0.2.1:0: no port of 192.0.2.1 can be had: Cannot assign", outcome.err)
+
     def test_64_ranks_are_processes_in_groups_of_their_own(self):
         code = "import os; print(os.environ['ZC_RANK'], os.getpid(), os.getpgid(0), os.getppid())"
         process = self.start("-n", 64, "--prefix", "always", "--", *python(code))
