@@ -30,15 +30,17 @@ Meeting TcpClient::meet() {
   std::int64_t first_refusal_ns = 0, pause_ns = 1'000'000;
   for (;;) {
     const Resolved resolved = resolve(way_, deadline_);
-    notes_.clear();
-    if (resolved.endpoints.empty()) notes_.push_back("the name " + way_.address + ": " + resolved.error);
+    // The last attempt tells more than that the time is over.
+    if (resolved.in_time) notes_.clear();
+    if (resolved.endpoints.empty() && notes_.empty())
+      notes_.push_back("the name " + way_.address + ": " + resolved.error);
     bool refused = false;
     for (const tcp::endpoint& candidate : resolved.endpoints) {
       const Outcome outcome = attempt(candidate);
       if (outcome == Outcome::in) return hear_verdict();
       refused = refused || outcome == Outcome::refused;
     }
-    if (!refused) refusals = 0;
+    if (!refused && resolved.in_time) refusals = 0;
     if (refused && refusals++ == 0) first_refusal_ns = now_ns();
     ZC_REQUIRE(
         refusals == 0 ||

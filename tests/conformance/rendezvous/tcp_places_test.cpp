@@ -43,8 +43,9 @@ TEST(TcpPort, of_a_second_rank_0_of_the_job_is_a_mismatch_for_all) {
   for (const int rank : {0, 1}) processes.start([&](Report& report) { take_part(report, job, rank); });
   connect_to_port(job.port);
   processes.start([&](Report& report) { take_part(report, job, 0); });
-  const std::string first = format("pid %d", processes.pid(0)), second = format("pid %d", processes.pid(2));
-  expect_all(processes, {0, 1, 2}, ZC_MISMATCH, {"rank 0", first.c_str(), second.c_str()});
+  const std::string twice =
+      format("rank 0 came twice, as process %d and as process %d", processes.pid(0), processes.pid(2));
+  expect_all(processes, {0, 1, 2}, ZC_MISMATCH, {twice.c_str()});
   for (const std::size_t i : {0u, 1u, 2u}) EXPECT_LT(processes.report(i).elapsed_ns, 5 * kSecond);
 }
 
