@@ -1,11 +1,16 @@
-// Trains a small convolutional network on Fashion-MNIST, one rank of a job: zc run -n 2 -- zc_libtorch --stage 3
+// Trains a small convolutional network on Fashion-MNIST with LibTorch and ZeRO:
 //
-// A step takes some micro-batches, split over the ranks. Losses and accuracy do not depend on the stage, nor on whether
-// one rank takes all micro-batches or each of several takes one. --plain is LibTorch without ZeroComm, and says the
-// same.
+//   zc run -n 2 -- zc_libtorch --stage 3
+//
+// A step takes some micro-batches, shared out over the ranks. Losses and accuracy depend neither on the stage nor on
+// whether one rank takes all micro-batches or each of several takes one. --plain is LibTorch without ZeroComm, and its
+// losses and accuracy are the same, bit for bit.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <exception>
 #include <numeric>
+#include <span>
 
 #include "data.hpp"
 #include "model.hpp"
@@ -20,15 +25,14 @@ struct Batch {
   torch::Tensor pictures, labels;
 };
 
-// The pictures whose numbers are order[first], order[first + 1], ...
-Batch take(const Pictures& from, const std::vector<std::size_t>& order, std::size_t first, std::size_t count) {
-  const auto rows = static_cast<std::int64_t>(count);
+// The pictures whose numbers are in `which`.
+Batch take(const Pictures& from, std::span<const std::size_t> which) {
+  const auto rows = static_cast<std::int64_t>(which.size());
   const Batch batch{torch::empty({rows, 1, kSide, kSide}), torch::empty({rows}, torch::kInt64)};
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t which = order[first + i];
-    const auto pixels = std::span(from.pixels).subspan(which * kPixels, kPixels);
+  for (std::size_t i = 0; i < which.size(); ++i) {
+    const auto pixels = std::span(from.pixels).subspan(which[i] * kPixels, kPixels);
     std::transform(pixels.begin(), pixels.end(), batch.pictures.data_ptr<float>() + i * kPixels, brightness);
-    batch.labels.data_ptr<std::int64_t>()[i] = from.labels[which];
+    batch.labels.data_ptr<std::int64_t>()[i] = from.labels[which[i]];
   }
   return batch;
 }
@@ -38,125 +42,90 @@ struct Data {
   std::vector<std::size_t> order = shuffled(pictures.count(), 1);
 
   Batch micro_batch(std::size_t index) const {
-    constexpr std::size_t kCount = 64;
-    return take(pictures, order, index % (order.size() / kCount) * kCount, kCount);
+    constexpr std::size_t kRows = 64;
+    return take(pictures, std::span(order).subspan(index % (order.size() / kRows) * kRows, kRows));
   }
 };
 
 // How many pictures of the test set a model gets right, of every `ranks`-th batch from number `rank` on.
 template <class Forward>
 std::int64_t count_correct(const Pictures& test, std::size_t rank, std::size_t ranks, Forward forward) {
-  constexpr std::size_t kCount = 500;
+  constexpr std::size_t kRows = 500;
   const torch::NoGradGuard no_gradients;
   std::vector<std::size_t> order(test.count());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::int64_t correct = 0;
-  for (std::size_t first = rank * kCount; first < order.size(); first += ranks * kCount) {
-    const Batch batch = take(test, order, first, std::min(kCount, order.size() - first));
+  for (std::size_t first = rank * kRows; first < order.size(); first += ranks * kRows) {
+    const Batch batch = take(test, std::span(order).subspan(first, std::min(kRows, order.size() - first)));
     correct += forward(batch.pictures).argmax(1).eq(batch.labels).sum().template item<std::int64_t>();
   }
   return correct;
 }
 
-// LibTorch alone: autograd itself adds up the gradients of the micro-batches.
+constexpr zc_traffic kReport = ZC_TRAFFIC_CONTROL;  // booked apart from the training's own bytes
+
+// LibTorch alone: autograd itself adds up the gradients of the micro-batches, and they are divided once.
 void train_plain(const Options& options, const Data& train, const Pictures& test) {
-  const std::size_t micro_batches = options.micro_batches == 0 ? 2 : options.micro_batches;
   torch::nn::Sequential model = make_model();
   const std::vector<torch::Tensor> parameters = model->parameters();
   Adam adam(options.steps);
   Report report;
   for (std::size_t step = 0; step < options.steps; ++step) {
     std::vector<float> losses;
-    for (std::size_t m = 0; m < micro_batches; ++m) {
-      const Batch batch = train.micro_batch(step * micro_batches + m);
+    for (std::size_t m = 0; m < options.micro_batches; ++m) {
+      const Batch batch = train.micro_batch(step * options.micro_batches + m);
       const torch::Tensor loss = torch::nll_loss(model->forward(batch.pictures), batch.labels);
       loss.backward();
       losses.push_back(loss.item<float>());
     }
-    for (const torch::Tensor& parameter : parameters) parameter.grad().div_(static_cast<double>(micro_batches));
-    const torch::NoGradGuard no_gradients;
+    for (const torch::Tensor& parameter : parameters) parameter.grad().div_(static_cast<double>(options.micro_batches));
     adam.step(parameters);
-    for (const torch::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    model->zero_grad(true);
     report.losses(step, losses);
   }
   report.finish(count_correct(test, 0, 1, [&](const torch::Tensor& x) { return model->forward(x); }), test.count());
 }
 
-void print_bytes(zc_zero* zero, const Adam& adam) {
-  zc_zero_ledger ledger{};
-  ledger.struct_size = sizeof ledger;
-  check(zc_zero_get_ledger(zero, &ledger));
-  zc_zero_stats stats{};
-  stats.struct_size = sizeof stats;
-  check(zc_zero_get_stats(zero, &stats));
-  std::printf(
-      "bytes of rank 0: parameters %zu, gradients %zu, moments %zu; gathered units %zu, gradients in flight %zu\n",
-      ledger.parameter_bytes, ledger.gradient_bytes, adam.moment_bytes(), ledger.gather_bytes, ledger.slot_bytes);
-  std::printf("units used %" PRIu64 " times, of that fetched ahead or kept %" PRIu64 "; buckets reduced %" PRIu64
-              ", of that during backward %" PRIu64 "\n",
-              stats.hits + stats.late_hits + stats.misses, stats.hits + stats.late_hits, stats.buckets_reduced,
-              stats.buckets_before_end);
-}
-
-zc_phase phase_of(std::size_t pass, std::size_t passes) {
-  if (passes == 1) return ZC_PHASE_ONLY;
-  if (pass == 0) return ZC_PHASE_FIRST;
-  return pass + 1 == passes ? ZC_PHASE_LAST : ZC_PHASE_MIDDLE;
-}
-
-ShardedModule shard(zc_comm* comm, zc_stage stage, std::size_t passes) {
-  constexpr std::size_t kLargestBytes = std::size_t{40} << 10;  // what the largest unit takes, and any gradient
-  zc_layout_config cut{};
-  cut.struct_size = sizeof cut;
-  cut.stage = stage;
-  cut.bucket_bytes = kLargestBytes;
-  zc_zero_config config{};
-  config.struct_size = sizeof config;
-  config.micro_steps = static_cast<std::int32_t>(passes);
-  config.budget_bytes = 4 * kLargestBytes;  // the unit in use, the next one, and two buckets of gradients
-  return ShardedModule(comm, make_model(), cut, config);
-}
-
-void train_sharded(zc_comm* comm, const Options& options, const Data& train, const Pictures& test) {
-  std::int32_t rank_number = 0, rank_count = 0;
-  check(zc_comm_rank(comm, &rank_number));
-  check(zc_comm_size(comm, &rank_count));
-  const auto rank = static_cast<std::size_t>(rank_number), ranks = static_cast<std::size_t>(rank_count);
-  std::size_t micro_batches = options.micro_batches;
-  if (micro_batches == 0) micro_batches = ranks == 1 ? 2 : ranks;
-  TORCH_CHECK(micro_batches % ranks == 0, micro_batches, " micro-batches cannot be shared by ", ranks, " ranks");
-  const std::size_t passes = micro_batches / ranks;
-
-  ShardedModule model = shard(comm, options.stage, passes);
+// A line that names ZeroComm's things is part of the integration, and compare_test.py counts it.
+void train_sharded(const Options& options, const Data& train, const Pictures& test) {
+  const zc::Comm comm = zc::Comm::create();
+  const auto rank = static_cast<std::size_t>(comm.rank()), ranks = static_cast<std::size_t>(comm.size());
+  const std::size_t passes = options.micro_batches / ranks;
+  TORCH_CHECK(passes * ranks == options.micro_batches, "--micro-batches ", options.micro_batches,
+              " cannot be shared out over ", ranks, " ranks");
+  torch::nn::Sequential network = make_model();
+  ShardedModule model(comm, network, options.stage, static_cast<int>(passes));
+  // by whether a pass is the first of its step, and whether it is the last
+  constexpr zc_phase kPhases[2][2] = {{ZC_PHASE_MIDDLE, ZC_PHASE_LAST}, {ZC_PHASE_FIRST, ZC_PHASE_ONLY}};
   Adam adam(options.steps);
   Report report;
-  zc_coll_options control{};
-  control.struct_size = sizeof control;
-  control.traffic = ZC_TRAFFIC_CONTROL;
   for (std::size_t step = 0; step < options.steps; ++step) {
-    std::vector<float> losses(micro_batches);
+    std::vector<float> losses(options.micro_batches);
     for (std::size_t pass = 0; pass < passes; ++pass) {
-      const Batch batch = train.micro_batch(step * micro_batches + pass * ranks + rank);
-      model.begin("train", phase_of(pass, passes));
+      const Batch batch = train.micro_batch(step * options.micro_batches + pass * ranks + rank);
+      model.engine().begin("train", kPhases[pass == 0][pass + 1 == passes]);
       const torch::Tensor loss = torch::nll_loss(model.forward(batch.pictures), batch.labels);
       loss.backward();
-      model.end();
-      const auto own = loss.item<float>();
-      check(zc_all_gather(comm, &own, losses.data() + pass * ranks, 1, ZC_DTYPE_F32, &control));
+      model.engine().end();
+      network->zero_grad(true);
+      const std::array own{loss.item<float>()};
+      zc::all_gather(comm, own, std::span(losses).subspan(pass * ranks, ranks), {.traffic = kReport});
     }
-    model.update([&] { adam.step(model.owned()); });
+    model.engine().update_begin();
+    adam.step(model.owned());
+    model.engine().publish();
     if (rank == 0) report.losses(step, losses);
   }
 
   // Every rank tests its share: a pass without gradients needs no other rank.
-  std::int64_t correct = 0;
-  model.begin("test", ZC_PHASE_EVAL);
-  const std::int64_t own = count_correct(test, rank, ranks, [&](const torch::Tensor& x) { return model.forward(x); });
-  model.end();
-  check(zc_all_reduce(comm, &own, &correct, 1, ZC_DTYPE_I64, ZC_OP_SUM, &control));
+  model.engine().begin("test", ZC_PHASE_EVAL);
+  const std::array own{count_correct(test, rank, ranks, [&](const torch::Tensor& x) { return model.forward(x); })};
+  model.engine().end();
+  std::array<std::int64_t, 1> correct{};
+  zc::all_reduce(comm, own, correct, ZC_OP_SUM, {.traffic = kReport});
   if (rank != 0) return;
-  report.finish(correct, test.count());
-  print_bytes(model.engine(), adam);
+  report.finish(correct[0], test.count());
+  print_engine(model.engine(), adam.moment_bytes());
 }
 
 void run(const Options& options) {
@@ -164,11 +133,7 @@ void run(const Options& options) {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const Data train{read_pictures(options.data, "train")};
   const Pictures test = read_pictures(options.data, "t10k");
-  if (options.plain) return train_plain(options, train, test);
-  zc_comm* comm = nullptr;
-  check(zc_comm_create(nullptr, &comm));
-  const std::unique_ptr<zc_comm, decltype(&zc_comm_destroy)> owner(comm, zc_comm_destroy);
-  train_sharded(comm, options, train, test);
+  (options.plain ? train_plain : train_sharded)(options, train, test);
 }
 
 }  // namespace
@@ -177,12 +142,11 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   try {
     fashion::run(fashion::parse_options(std::span(argv, static_cast<std::size_t>(argc))));
+    return 0;
   } catch (const c10::Error& error) {
     std::fprintf(stderr, "zc_libtorch: %s\n", error.what_without_backtrace());
-    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "zc_libtorch: %s\n", error.what());
-    return 1;
   }
-  return 0;
+  return 1;
 }

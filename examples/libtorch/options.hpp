@@ -12,7 +12,7 @@ namespace fashion {
 struct Options {
   zc_stage stage = ZC_STAGE_3;
   std::size_t steps = 200;
-  std::size_t micro_batches = 0;  // of all ranks, in a step; 0: one for each rank, and two for one rank alone
+  std::size_t micro_batches = 2;  // of all ranks, in a step
   std::string data = ZC_FASHION_MNIST;
   bool plain = false;  // LibTorch without ZeroComm
 };

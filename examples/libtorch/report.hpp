@@ -1,4 +1,4 @@
-// What a training prints: the same lines whoever ran it.
+// What a training prints: lines that are the same whoever ran it, and what an engine holds and did.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <span>
+#include <zerocomm/zerocomm.hpp>
 
 namespace fashion {
 
@@ -37,5 +38,23 @@ class Report {
 
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
+
+// What a rank holds for a model, LibTorch's activations and its gradients of the present pass apart: at every stage the
+// latter are as large as the parameters. Memory of the engine is all there from its creation on.
+inline void print_engine(const zc::Zero& zero, std::size_t moment_bytes) {
+  const zc_zero_ledger held = zero.ledger();
+  const zc_zero_stats did = zero.stats();
+  std::printf(
+      "bytes %zu: parameters %zu, gradients %zu, moments %zu, gathered units %zu, gradients in flight %zu, "
+      "control %zu\n",
+      held.total_bytes + moment_bytes, held.parameter_bytes, held.gradient_bytes, moment_bytes, held.gather_bytes,
+      held.slot_bytes, held.control_bytes);
+  std::printf("gathered peak %" PRIu64 ", budget peak %" PRIu64 " of %" PRIu64 "\n", did.gathered_peak_bytes,
+              did.budget_peak_bytes, did.budget_bytes);
+  std::printf("units prefetched %" PRIu64 ", used %" PRIu64 " times and missing %" PRIu64 " times; buckets %" PRIu64
+              ", reduced during backward %" PRIu64 "\n",
+              did.prefetches, did.hits + did.late_hits + did.misses, did.misses, did.buckets_reduced,
+              did.buckets_before_end);
+}
 
 }  // namespace fashion

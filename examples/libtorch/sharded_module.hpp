@@ -1,129 +1,86 @@
-// A torch::nn::Sequential on the library's engine. This file is all that a LibTorch program needs for ZeRO, stages 0
-// to 3.
+// A torch::nn::Sequential on the library's engine, ZeRO stages 0 to 3: all that a LibTorch program needs for it, beside
+// the engine's calls in its loop, which are those of zero.h.
 //
-// Every child of the Sequential is a unit: its parameters are there for its forward pass, again for its backward pass,
-// and nowhere in between. Gradients go to the engine one by one, as soon as autograd has them. A step is
-//     begin, forward, backward() of the loss, end  (once or more);  update
-// and an optimizer sees nothing but owned(): what this rank updates, tensors with their gradients.
+// Every child is a unit: here for its forward, again for its backward, and nowhere in between; nothing is computed
+// twice. (Run with ZC_POISON=1, where a parameter that is used out of turn is NaN.) Every gradient is handed over as
+// soon as autograd has the whole of it. It stays in LibTorch's memory until the pass has ended: zero_grad(true) is due
+// then.
 #pragma once
 
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/torch.h>
-#include <zerocomm/zerocomm.h>
 
 #include <map>
-#include <memory>
-#include <span>
-#include <utility>
-#include <vector>
-
-namespace fashion {
-
-inline void check(zc_status status) { TORCH_CHECK(status == ZC_OK, zc_status_name(status), ": ", zc_last_error()); }
+#include <zerocomm/zerocomm.hpp>
 
 class ShardedModule {
  public:
-  // Collective. All ranks bring the same weights. Every child has parameters, all f32 and trainable, and no tensor
-  // twice. `cut` says everything but the ranks.
-  ShardedModule(zc_comm* comm, torch::nn::Sequential model, zc_layout_config cut, const zc_zero_config& config)
-      : model_(std::move(model)) {
-    // 1. Describe the parameters.
+  // Collective. All ranks bring the same values. Every child has parameters, all of them f32, contiguous and trained,
+  // and no two children share one. The model is this object's from here on.
+  ShardedModule(zc::CommView comm, torch::nn::Sequential model, zc_stage stage, int passes) : model_(std::move(model)) {
     const auto children = model_->named_children();
-    const auto named = model_->named_parameters();
-    std::vector<zc_tensor> tensors;
+    const auto parameters = model_->named_parameters();
+    std::vector<zc::Tensor> tensors;
+    std::vector<const void*> values;
     for (const auto& child : children)
-      for (const auto& parameter : units_.emplace_back(child.value()->parameters()))
-        tensors.push_back({sizeof(zc_tensor), named[tensors.size()].key().c_str(), child.key().c_str(),
-                           static_cast<std::size_t>(parameter.numel()), ZC_DTYPE_F32});
-    // 2. Make the engine.
-    zc_layout* layout = nullptr;
-    zc_zero* zero = nullptr;
-    check(zc_comm_size(comm, &cut.ranks));
-    check(zc_layout_create(tensors.data(), tensors.size(), &cut, &layout));
-    const zc_status status = zc_zero_create(comm, layout, &config, &zero);
-    zc_layout_destroy(layout);
-    check(status);
-    zero_.reset(zero);
-    // 3. Load the weights, and have every gradient handed over when autograd has the whole of it. The module's own
-    // memory goes with the first acquire.
-    for (std::size_t unit = 0, use = 0; unit < units_.size(); ++unit) {
-      std::vector<const void*> values;
-      for (auto parameter = units_[unit].begin(); parameter != units_[unit].end(); ++parameter, ++use) {
-        values.push_back(parameter->data_ptr());
-        hooked_.push_back(torch::autograd::impl::grad_accumulator(*parameter));
-        hooked_[use]->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
-            [this, unit, use, p = *parameter](auto& outputs, auto&) { return hand_over(unit, use, p), outputs; }));
+      for (const torch::Tensor& parameter : units_.emplace_back(child.value()->parameters())) {
+        hooked_.push_back(torch::autograd::impl::grad_accumulator(parameter));
+        hooked_.back()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+            [this, unit = units_.size() - 1, use = tensors.size(), parameter](const auto& outputs, const auto&) {
+              return hand_over(unit, use, parameter), outputs;
+            }));
+        const auto count = static_cast<std::size_t>(parameter.numel());
+        tensors.push_back({parameters[tensors.size()].key().c_str(), child.key().c_str(), count, ZC_DTYPE_F32});
+        values.push_back(parameter.data_ptr());
       }
-      check(zc_zero_load(zero, unit, values.data(), ZC_DTYPE_F32, ZC_NONE));
-    }
-    // 4. What this rank owns, for its optimizer.
-    const zc_zero_piece* pieces = nullptr;
-    std::size_t piece_count = 0, state_count = 0;
-    check(zc_zero_pieces(zero, &pieces, &piece_count, &state_count));
-    for (const zc_zero_piece& piece : std::span(pieces, piece_count)) {
+    const auto layout = zc::Layout::create(tensors, {.ranks = comm.size(), .stage = stage, .bucket_bytes = 40 << 10});
+    // The unit in use, the next one, and two buckets of gradients.
+    const std::size_t room = 2 * (layout.info().largest_unit_bytes + layout.info().largest_bucket_bytes);
+    zero_ = zc::Zero::create(comm, layout, {.budget_bytes = room, .micro_steps = passes});
+    for (std::size_t unit = 0, use = 0; unit < units_.size(); use += units_[unit++].size())
+      zero_.load(unit, std::span(values).subspan(use, units_[unit].size()));
+    for (const zc_zero_piece& piece : zero_.pieces()) {
       owned_.push_back(torch::from_blob(piece.master, static_cast<std::int64_t>(piece.count)));
       owned_.back().mutable_grad() = torch::from_blob(piece.gradient, owned_.back().sizes());
     }
   }
   ShardedModule(const ShardedModule&) = delete;  // autograd's hooks point here
 
-  void begin(const char* pass, zc_phase phase) { check(zc_zero_begin(zero_.get(), pass, phase)); }
+  const zc::Zero& engine() const { return zero_; }
+  // What this rank updates, whatever the stage: flat tensors with their gradients.
+  const std::vector<torch::Tensor>& owned() const { return owned_; }
 
   torch::Tensor forward(torch::Tensor x) {
     for (std::size_t unit = 0; auto& child : *model_) {
       acquire(unit);
       x = child.forward(x);
-      release(unit);
-      // The gradient of a unit's output comes before the unit's own backward pass.
+      zero_.release(unit);
+      // The gradient of a unit's output is there before the unit's own backward begins.
       if (x.requires_grad()) x.register_hook([this, unit](const torch::Tensor&) { acquire(unit); });
       ++unit;
     }
     return x;
   }
 
-  void end() {
-    check(zc_zero_end(zero_.get()));
-    gradients_.clear();
-  }
-
-  template <class Step>
-  void update(Step step) {
-    check(zc_zero_update_begin(zero_.get()));
-    step();
-    check(zc_zero_publish(zero_.get(), nullptr));
-  }
-
-  const std::vector<torch::Tensor>& owned() const { return owned_; }
-  zc_zero* engine() const { return zero_.get(); }
-
  private:
   // Only the address in a parameter's storage changes: what autograd has saved, views included, shares the storage.
   void acquire(std::size_t unit) {
-    std::vector<const void*> at(waiting_[unit] = units_[unit].size());
-    check(zc_zero_acquire(zero_.get(), unit, at.data(), at.size(), nullptr));
-    for (std::size_t i = 0; i < at.size(); ++i)
-      units_[unit][i].storage().set_data_ptr({const_cast<void*>(at[i]), torch::kCPU});
+    std::vector<const void*> places(waiting_[unit] = units_[unit].size());
+    zero_.acquire(unit, places);
+    for (std::size_t i = 0; i < places.size(); ++i)
+      units_[unit][i].storage().set_data_ptr({const_cast<void*>(places[i]), torch::kCPU});
   }
 
-  void release(std::size_t unit) {
-    for (auto& parameter : units_[unit]) parameter.storage().set_data_ptr({nullptr, torch::kCPU});
-    check(zc_zero_release(zero_.get(), unit, nullptr));
-  }
-
-  // All that used a parameter has run backward when its gradient is whole: after its last gradient a unit is not
-  // needed.
+  // After the last gradient of a unit's parameters its backward needs none of them any more.
   void hand_over(std::size_t unit, std::size_t use, const torch::Tensor& parameter) {
-    gradients_.push_back(std::exchange(parameter.mutable_grad(), {}).contiguous());
-    check(zc_zero_grad_ready(zero_.get(), use, gradients_.back().data_ptr(), nullptr));
-    if (--waiting_[unit] == 0) release(unit);
+    zc::check(zc_zero_grad_ready(zero_.get(), use, parameter.grad().data_ptr(), nullptr));
+    if (--waiting_[unit] == 0) zero_.release(unit);
   }
 
   torch::nn::Sequential model_;
-  std::unique_ptr<zc_zero, decltype(&zc_zero_destroy)> zero_{nullptr, zc_zero_destroy};
   std::vector<std::vector<torch::Tensor>> units_;
-  std::map<std::size_t, std::size_t> waiting_;                  // gradients that a unit has still to hand over
   std::vector<std::shared_ptr<torch::autograd::Node>> hooked_;  // they own the hooks
-  std::vector<torch::Tensor> owned_, gradients_;                // the latter: handed over, needed until end
+  std::vector<torch::Tensor> owned_;
+  std::map<std::size_t, std::size_t> waiting_;  // gradients that a unit has still to hand over
+  zc::Zero zero_;
 };
-
-}  // namespace fashion
