@@ -86,7 +86,8 @@ void train_plain(const Options& options, const Data& train, const Pictures& test
   report.finish(count_correct(test, 0, 1, [&](const torch::Tensor& x) { return model->forward(x); }), test.count());
 }
 
-// A line that names ZeroComm's things is part of the integration, and compare_test.py counts it.
+// What a program needs to train and to test with ZeRO is the integration: compare_test.py counts these lines with those
+// of sharded_module.hpp. Sharing out the data, and gathering losses for the report, is not part of it.
 void train_sharded(const Options& options, const Data& train, const Pictures& test) {
   const zc::Comm comm = zc::Comm::create();
   const auto rank = static_cast<std::size_t>(comm.rank()), ranks = static_cast<std::size_t>(comm.size());
