@@ -20,8 +20,8 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -58,11 +58,14 @@ std::unique_ptr<gloo::Algorithm> make_all_reduce(const Context& context, T* data
   const std::vector<T*> pointers{data};
   const int elements = static_cast<int>(count);
   switch (best_all_reduce(static_cast<std::size_t>(context->size), count * sizeof(T))) {
-    case AllReduce::ring: return std::make_unique<gloo::AllreduceRing<T>>(context, pointers, elements);
-    case AllReduce::chunked_ring: return std::make_unique<gloo::AllreduceRingChunked<T>>(context, pointers, elements);
+    case AllReduce::ring:
+      return std::make_unique<gloo::AllreduceRing<T>>(context, pointers, elements);
+    case AllReduce::chunked_ring:
+      return std::make_unique<gloo::AllreduceRingChunked<T>>(context, pointers, elements);
     case AllReduce::halving_doubling:
       return std::make_unique<gloo::AllreduceHalvingDoubling<T>>(context, pointers, elements);
-    case AllReduce::bcube: return std::make_unique<gloo::AllreduceBcube<T>>(context, pointers, elements);
+    case AllReduce::bcube:
+      return std::make_unique<gloo::AllreduceBcube<T>>(context, pointers, elements);
   }
   return nullptr;
 }
@@ -88,10 +91,11 @@ std::function<void()> after_copy(const peer_call& call, std::unique_ptr<gloo::Al
 template <class T>
 std::function<void()> make_all_gather(const Context& context, const peer_call& call) {
   T* result = static_cast<T*>(call.result);
-  T* source = call.in_place != 0 ? result + static_cast<std::size_t>(context->rank) * call.part : static_cast<T*>(call.source);
+  T* source =
+      call.in_place != 0 ? result + static_cast<std::size_t>(context->rank) * call.part : static_cast<T*>(call.source);
   if (context->size == 2 || call.count * sizeof(T) <= 64 * kMiB) {
     const auto ring = std::make_shared<gloo::AllgatherRing<T>>(context, std::vector<const T*>{source}, result,
-                                                              static_cast<int>(call.part));
+                                                               static_cast<int>(call.part));
     return [ring] { ring->run(); };
   }
   return [context, call, source, result] {
@@ -114,7 +118,8 @@ std::function<void()> make_run(const Context& context, const peer_call& call) {
       return after_copy<T>(call, std::make_unique<gloo::ReduceScatterHalvingDoubling<T>>(
                                      context, std::vector<T*>{result}, static_cast<int>(call.count), parts));
     }
-    case PEER_ALL_GATHER: return make_all_gather<T>(context, call);
+    case PEER_ALL_GATHER:
+      return make_all_gather<T>(context, call);
     case PEER_BROADCAST:
       return [context, call, result] {
         gloo::BroadcastOptions options(context);
@@ -122,9 +127,11 @@ std::function<void()> make_run(const Context& context, const peer_call& call) {
         options.setRoot(0);
         gloo::broadcast(options);
       };
-    case PEER_BARRIER: return [context] { run_barrier(context); };
+    case PEER_BARRIER:
+      return [context] { run_barrier(context); };
     case PEER_REDUCE:
-    case PEER_ALL_TO_ALL: break;
+    case PEER_ALL_TO_ALL:
+      break;
   }
   return nullptr;
 }
@@ -151,14 +158,25 @@ const char* prepare(void* state, const peer_call* call) {
   return guarded(rank, [&]() -> const char* {
     rank.run = nullptr;
     if (call->op != PEER_BARRIER && call->count == 0) return "Gloo takes no empty buffers";
+    if (call->op == PEER_REDUCE_SCATTER && (rank.context->size & (rank.context->size - 1)) != 0)
+      return "Gloo's reduce-scatter does not end unless the number of ranks is a power of two";
     if (call->count > INT_MAX) return "Gloo's classes count elements in an int";
     switch (call->dtype) {
-      case PEER_F32: rank.run = make_run<float>(rank.context, *call); break;
-      case PEER_F64: rank.run = make_run<double>(rank.context, *call); break;
-      case PEER_I32: rank.run = make_run<std::int32_t>(rank.context, *call); break;
-      case PEER_I64: rank.run = make_run<std::int64_t>(rank.context, *call); break;
+      case PEER_F32:
+        rank.run = make_run<float>(rank.context, *call);
+        break;
+      case PEER_F64:
+        rank.run = make_run<double>(rank.context, *call);
+        break;
+      case PEER_I32:
+        rank.run = make_run<std::int32_t>(rank.context, *call);
+        break;
+      case PEER_I64:
+        rank.run = make_run<std::int64_t>(rank.context, *call);
+        break;
     }
-    return rank.run ? nullptr : "this peer measures Gloo's all_reduce, reduce_scatter, all_gather, broadcast and barrier";
+    return rank.run ? nullptr
+                    : "this peer measures Gloo's all_reduce, reduce_scatter, all_gather, broadcast and barrier";
   });
 }
 
@@ -213,6 +231,8 @@ int wait_for_ranks(std::vector<pid_t> living) {
     std::erase(living, pid);
     if (ending == 0 || status != 0) continue;
     status = 1;
+    if (WIFSIGNALED(ending))
+      std::fprintf(stderr, "peer: process %d was killed by signal %d\n", static_cast<int>(pid), WTERMSIG(ending));
     for (const pid_t other : living) kill(other, SIGKILL);
   }
 }

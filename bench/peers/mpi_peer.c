@@ -12,30 +12,34 @@ static const MPI_Comm kWorld = MPI_COMM_WORLD;
 
 static MPI_Datatype type_of(peer_dtype dtype) {
   switch (dtype) {
-    case PEER_F32: return MPI_FLOAT;
-    case PEER_F64: return MPI_DOUBLE;
-    case PEER_I32: return MPI_INT32_T;
-    case PEER_I64: return MPI_INT64_T;
+    case PEER_F32:
+      return MPI_FLOAT;
+    case PEER_F64:
+      return MPI_DOUBLE;
+    case PEER_I32:
+      return MPI_INT32_T;
+    case PEER_I64:
+      return MPI_INT64_T;
   }
   return MPI_DATATYPE_NULL;
 }
 
-static const char *prepare(void *state, const peer_call *call) {
+static const char* prepare(void* state, const peer_call* call) {
   (void)state;
   return call->count > INT_MAX ? "MPI counts elements in an int" : NULL;
 }
 
 /* MPI ends the program if something fails. */
-static const char *barrier(void *state) {
+static const char* barrier(void* state) {
   (void)state;
   MPI_Barrier(kWorld);
   return NULL;
 }
 
-static const char *run(void *state, const peer_call *call) {
+static const char* run(void* state, const peer_call* call) {
   const MPI_Datatype type = type_of(call->dtype);
-  const int rank = *(const int *)state, count = (int)call->count, part = (int)call->part;
-  const void *source = call->in_place ? MPI_IN_PLACE : call->source;
+  const int rank = *(const int*)state, count = (int)call->count, part = (int)call->part;
+  const void* source = call->in_place ? MPI_IN_PLACE : call->source;
   switch (call->op) {
     case PEER_ALL_REDUCE:
     case PEER_REDUCE_SCATTER_BY_ALL_REDUCE:
@@ -65,17 +69,17 @@ static const char *run(void *state, const peer_call *call) {
 }
 
 /* "Open MPI v4.1.4", "MPICH Version: 4.0.2"; with what Open MPI was told to move messages by. */
-static void write_version(char *text, size_t text_bytes) {
+static void write_version(char* text, size_t text_bytes) {
   char full[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(full, &length);
   full[strcspn(full, "\n,")] = '\0';
-  for (char *at = strchr(full, '\t'); at != NULL; at = strchr(at, '\t')) *at = ' ';
-  const char *way = getenv("OMPI_MCA_pml");
+  for (char* at = strchr(full, '\t'); at != NULL; at = strchr(at, '\t')) *at = ' ';
+  const char* way = getenv("OMPI_MCA_pml");
   snprintf(text, text_bytes, "%s%s%s", full, way != NULL ? ", pml " : "", way != NULL ? way : "");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   peer_options options;
   char version[MPI_MAX_LIBRARY_VERSION_STRING + 64];
   int rank = 0;
@@ -96,7 +100,8 @@ int main(int argc, char **argv) {
   library.barrier = barrier;
   const peer_ending ending = peer_serve(driver, options.group, &library);
   if (ending == PEER_FAILED) MPI_Abort(kWorld, 1);
-  /* Without a driver it is not sure that the others end as well: then SIGALRM ends this rank, and the launcher the rest. */
+  /* Without a driver it is not sure that the others end as well: then SIGALRM ends this rank, and the launcher the
+   * rest. */
   if (ending == PEER_GONE) alarm(2);
   MPI_Finalize();
   return 0;

@@ -32,20 +32,20 @@ typedef struct request {
 } request;
 
 typedef struct memory {
-  char *at;
+  char* at;
   size_t bytes;
 } memory;
 
 typedef struct server {
   int driver;
-  const peer_library *library;
+  const peer_library* library;
   char line[512]; /* what has come and is not answered yet */
   size_t held;
   memory source, result;
 } server;
 
 typedef struct name {
-  const char *text;
+  const char* text;
   int value;
 } name;
 
@@ -64,7 +64,7 @@ static const name kPlaces[] = {{"out", 0}, {"in", 1}, {NULL, 0}};
 static const name kMemories[] = {{"registered", 0}, {"plain", 0}, {NULL, 0}};
 static const name kTimings[] = {{"fresh", 0}, {"loop", 1}, {NULL, 0}};
 
-static int value_of(const name *names, const char *text) {
+static int value_of(const name* names, const char* text) {
   for (; names->text != NULL; ++names)
     if (strcmp(names->text, text) == 0) return names->value;
   return -1;
@@ -78,8 +78,8 @@ static int64_t now_ns(void) {
 
 /* ---- the command line and the socket */
 
-void peer_read_options(int argc, char **argv, int with_ranks, peer_options *options) {
-  const char *ranks = with_ranks ? " --ranks RANKS" : "";
+void peer_read_options(int argc, char** argv, int with_ranks, peer_options* options) {
+  const char* ranks = with_ranks ? " --ranks RANKS" : "";
   memset(options, 0, sizeof *options);
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--socket") == 0) options->socket_name = argv[i + 1];
@@ -89,12 +89,13 @@ void peer_read_options(int argc, char **argv, int with_ranks, peer_options *opti
   if (argc == (with_ranks ? 7 : 5) && options->socket_name != NULL && options->group != NULL &&
       (options->ranks > 0 || !with_ranks))
     return;
-  fprintf(stderr, "usage: %s --socket NAME --group GROUP%s\nzc bench starts this program; it is a rank that it measures\n",
+  fprintf(stderr,
+          "usage: %s --socket NAME --group GROUP%s\nzc bench starts this program; it is a rank that it measures\n",
           argv[0], ranks);
   exit(2);
 }
 
-int peer_connect(const char *socket_name) {
+int peer_connect(const char* socket_name) {
   struct sockaddr_un address;
   struct ucred other;
   socklen_t other_bytes = sizeof other;
@@ -103,13 +104,14 @@ int peer_connect(const char *socket_name) {
   memset(&address, 0, sizeof address);
   address.sun_family = AF_UNIX;
   if (driver < 0 || characters + 1 > sizeof address.sun_path) {
-    fprintf(stderr, "peer: no socket for '%s': %s\n", socket_name, driver < 0 ? strerror(errno) : "the name is too long");
+    fprintf(stderr, "peer: no socket for '%s': %s\n", socket_name,
+            driver < 0 ? strerror(errno) : "the name is too long");
     return -1;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   memcpy(address.sun_path + 1, socket_name, characters);
   const socklen_t address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + characters);
-  int refused = connect(driver, (const struct sockaddr *)&address, address_bytes) != 0;
+  int refused = connect(driver, (const struct sockaddr*)&address, address_bytes) != 0;
   int reason = errno;
   if (!refused && (getsockopt(driver, SOL_SOCKET, SO_PEERCRED, &other, &other_bytes) != 0 || other.uid != geteuid())) {
     refused = 1;
@@ -122,7 +124,7 @@ int peer_connect(const char *socket_name) {
 }
 
 /* 0, or -1 if nobody is there. */
-static int send_all(int driver, const char *text, size_t characters) {
+static int send_all(int driver, const char* text, size_t characters) {
   while (characters > 0) {
     const ssize_t sent = send(driver, text, characters, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
@@ -133,8 +135,8 @@ static int send_all(int driver, const char *text, size_t characters) {
   return 0;
 }
 
-static int say(const server *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static int say(const server *self, const char *format, ...) {
+static int say(const server* self, const char* format, ...) __attribute__((format(printf, 2, 3)));
+static int say(const server* self, const char* format, ...) {
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
@@ -149,9 +151,9 @@ static int say(const server *self, const char *format, ...) {
 }
 
 /* "WORD N n1 n2 ... nN" */
-static int say_numbers(const server *self, const char *word, const int64_t *numbers, int count) {
+static int say_numbers(const server* self, const char* word, const int64_t* numbers, int count) {
   const size_t room = 64 + (size_t)count * 21;
-  char *text = malloc(room);
+  char* text = malloc(room);
   if (text == NULL) return -1;
   size_t used = (size_t)snprintf(text, room, "%s %d", word, count);
   for (int i = 0; i < count; ++i) used += (size_t)snprintf(text + used, room - used, " %" PRId64, numbers[i]);
@@ -162,9 +164,9 @@ static int say_numbers(const server *self, const char *word, const int64_t *numb
 }
 
 /* The next line, without its end, in `line`. 0, or -1 if none will come. */
-static int next_line(server *self, char *line) {
+static int next_line(server* self, char* line) {
   for (;;) {
-    char *end = memchr(self->line, '\n', self->held);
+    char* end = memchr(self->line, '\n', self->held);
     if (end != NULL) {
       const size_t used = (size_t)(end - self->line) + 1;
       memcpy(line, self->line, used);
@@ -184,13 +186,13 @@ static int next_line(server *self, char *line) {
 /* ---- one run */
 
 /* Reads "run ..." into `asked`. Returns NULL, or the answer that says why not. */
-static const char *read_request(const char *line, int ranks, request *asked) {
+static const char* read_request(const char* line, int ranks, request* asked) {
   char op[64], dtype[16], place[16], kind[16], timing[16];
   unsigned long long count = 0;
   int used = 0;
   memset(asked, 0, sizeof *asked);
-  if (sscanf(line, "run %63s %15s %llu %15s %15s %15s %d %d %d%n", op, dtype, &count, place, kind, timing, &asked->warmup,
-             &asked->iterations, &asked->check, &used) != 9)
+  if (sscanf(line, "run %63s %15s %llu %15s %15s %15s %d %d %d%n", op, dtype, &count, place, kind, timing,
+             &asked->warmup, &asked->iterations, &asked->check, &used) != 9)
     return "error a request that cannot be read";
   if (line[used] != '\0') return "unsupported sums from or to rank 0, cut evenly, are all that is measured here";
   const int op_value = value_of(kOps, op), dtype_value = value_of(kDtypes, dtype);
@@ -213,17 +215,17 @@ static const char *read_request(const char *line, int ranks, request *asked) {
   return NULL;
 }
 
-static void give_back(memory *block) {
+static void give_back(memory* block) {
   if (block->at != NULL) munmap(block->at, block->bytes);
   block->at = NULL;
   block->bytes = 0;
 }
 
 /* `bytes` of touched memory, on a boundary of a page; it comes from the kernel as that of a large malloc() does. */
-static void *take(memory *block, size_t bytes) {
+static void* take(memory* block, size_t bytes) {
   if (bytes > block->bytes) {
     give_back(block);
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return NULL;
     block->at = at;
     block->bytes = bytes;
@@ -232,7 +234,7 @@ static void *take(memory *block, size_t bytes) {
   return block->at;
 }
 
-static int take_buffers(server *self, peer_call *call) {
+static int take_buffers(server* self, peer_call* call) {
   const size_t element_bytes = peer_dtype_bytes(call->dtype);
   const size_t result_bytes = peer_result_count(call) * element_bytes;
   size_t source_bytes = peer_source_count(call) * element_bytes;
@@ -244,13 +246,13 @@ static int take_buffers(server *self, peer_call *call) {
 }
 
 /* Every iteration on its own: new data, all ranks ready, the clock. Returns NULL, or what failed. */
-static const char *measure_fresh(const peer_library *library, const request *asked, int64_t *times, int64_t *arrivals,
-                                 int64_t *wrong) {
-  const peer_call *call = &asked->call;
+static const char* measure_fresh(const peer_library* library, const request* asked, int64_t* times, int64_t* arrivals,
+                                 int64_t* wrong) {
+  const peer_call* call = &asked->call;
   for (int i = -asked->warmup; i < asked->iterations; ++i) {
     const int number = i + asked->warmup;
     peer_write_source(call, library->rank, number);
-    const char *failure = library->barrier(library->state);
+    const char* failure = library->barrier(library->state);
     if (failure != NULL) return failure;
     const int64_t start = now_ns();
     failure = library->run(library->state, call);
@@ -266,11 +268,11 @@ static const char *measure_fresh(const peer_library *library, const request *ask
 }
 
 /* Back to back on data that stay; their result is looked at once, in an iteration after the clock has stopped. */
-static const char *measure_loop(const peer_library *library, const request *asked, int64_t *times, int64_t *arrivals,
-                                int64_t *wrong) {
-  const peer_call *call = &asked->call;
+static const char* measure_loop(const peer_library* library, const request* asked, int64_t* times, int64_t* arrivals,
+                                int64_t* wrong) {
+  const peer_call* call = &asked->call;
   peer_write_source(call, library->rank, 0);
-  const char *failure = NULL;
+  const char* failure = NULL;
   for (int i = 0; i < asked->warmup && failure == NULL; ++i) failure = library->run(library->state, call);
   if (failure == NULL) failure = library->barrier(library->state);
   const int64_t start = now_ns();
@@ -288,14 +290,14 @@ static const char *measure_loop(const peer_library *library, const request *aske
 }
 
 /* Returns NULL, or why this rank is of no more use. */
-static const char *measure(server *self, request *asked) {
-  const peer_library *library = self->library;
+static const char* measure(server* self, request* asked) {
+  const peer_library* library = self->library;
   const int count = asked->loop ? 1 : asked->iterations;
   int64_t *times = calloc(2 * (size_t)count, sizeof *times), wrong = 0;
-  const char *failure = "there is not enough memory";
+  const char* failure = "there is not enough memory";
   if (times == NULL) return failure;
   if (take_buffers(self, &asked->call) == 0) {
-    const char *reason = library->prepare(library->state, &asked->call);
+    const char* reason = library->prepare(library->state, &asked->call);
     if (reason != NULL) {
       free(times);
       return say(self, "unsupported %s", reason) != 0 ? "the driver is gone" : NULL;
@@ -305,9 +307,9 @@ static const char *measure(server *self, request *asked) {
     if (failure == NULL) failure = library->barrier(library->state);
     if (library->forget != NULL) library->forget(library->state);
   }
-  if (failure == NULL && (say_numbers(self, "times", times, count) != 0 ||
-                          say_numbers(self, "arrive", times + count, count) != 0 ||
-                          say(self, "check %" PRId64, wrong) != 0))
+  if (failure == NULL &&
+      (say_numbers(self, "times", times, count) != 0 || say_numbers(self, "arrive", times + count, count) != 0 ||
+       say(self, "check %" PRId64, wrong) != 0))
     failure = "the driver is gone";
   free(times);
   if (self->source.bytes + self->result.bytes > kKeptBytes) {
@@ -318,7 +320,7 @@ static const char *measure(server *self, request *asked) {
   return failure;
 }
 
-peer_ending peer_serve(int driver, const char *group, const peer_library *library) {
+peer_ending peer_serve(int driver, const char* group, const peer_library* library) {
   server self;
   char line[sizeof self.line];
   peer_ending ending = PEER_GONE;
@@ -332,12 +334,12 @@ peer_ending peer_serve(int driver, const char *group, const peer_library *librar
       ending = PEER_QUIT;
       break;
     }
-    const char *answer = read_request(line, library->ranks, &asked);
+    const char* answer = read_request(line, library->ranks, &asked);
     if (answer != NULL) {
       if (say(&self, "%s", answer) != 0) break;
       continue;
     }
-    const char *failure = measure(&self, &asked);
+    const char* failure = measure(&self, &asked);
     if (failure != NULL) {
       say(&self, "error %s", failure);
       ending = PEER_FAILED;

@@ -1,5 +1,5 @@
-/* Element i of a source is 1 + i % 7 + rank + iteration % 5. All vectors have the period 7, so they are written and compared
- * in tiles of a multiple of it, at the speed of memcpy and memcmp. */
+/* Element i of a source is 1 + i % 7 + rank + iteration % 5. All vectors have the period 7, so they are written and
+ * compared in tiles of a multiple of it, at the speed of memcpy and memcmp. */
 #include "peer_data.h"
 
 #include <stdint.h>
@@ -21,25 +21,23 @@ typedef struct tile {
 size_t peer_dtype_bytes(peer_dtype dtype) { return dtype == PEER_F64 || dtype == PEER_I64 ? 8 : 4; }
 
 static int is_reduction(peer_op op) {
-  return op == PEER_ALL_REDUCE || op == PEER_REDUCE_SCATTER || op == PEER_REDUCE_SCATTER_BY_ALL_REDUCE || op == PEER_REDUCE;
+  return op == PEER_ALL_REDUCE || op == PEER_REDUCE_SCATTER || op == PEER_REDUCE_SCATTER_BY_ALL_REDUCE ||
+         op == PEER_REDUCE;
 }
 
-size_t peer_source_count(const peer_call *call) {
+size_t peer_source_count(const peer_call* call) {
   if (call->op == PEER_BARRIER) return 0;
   return call->op == PEER_ALL_GATHER ? call->part : call->count;
 }
 
-size_t peer_source_offset(const peer_call *call, int rank) {
+size_t peer_source_offset(const peer_call* call, int rank) {
   return call->op == PEER_ALL_GATHER ? (size_t)rank * call->part : 0;
 }
 
-size_t peer_result_count(const peer_call *call) {
-  if (call->op == PEER_BARRIER) return 0;
-  return call->op == PEER_REDUCE_SCATTER && !call->in_place ? call->part : call->count;
-}
+size_t peer_result_count(const peer_call* call) { return call->op == PEER_BARRIER ? 0 : call->count; }
 
 /* Makes as much of a tile as a vector of `count` elements uses. */
-static void make_tile(tile *made, peer_dtype dtype, size_t count, int64_t scale, int64_t base) {
+static void make_tile(tile* made, peer_dtype dtype, size_t count, int64_t scale, int64_t base) {
   const size_t used = count < TILE - PERIOD ? count + PERIOD : TILE;
   made->element_bytes = peer_dtype_bytes(dtype);
   for (size_t i = 0; i < used; ++i) {
@@ -52,8 +50,8 @@ static void make_tile(tile *made, peer_dtype dtype, size_t count, int64_t scale,
 }
 
 /* Goes over `count` elements, of which the first is number `first` of its vector: writes them, or compares them. */
-static int go_over(char *memory, size_t count, size_t first, const tile *pattern, int write) {
-  const char *from = (const char *)&pattern->at;
+static int go_over(char* memory, size_t count, size_t first, const tile* pattern, int write) {
+  const char* from = (const char*)&pattern->at;
   size_t phase = first % PERIOD;
   int same = 1;
   while (count > 0) {
@@ -72,31 +70,31 @@ static int go_over(char *memory, size_t count, size_t first, const tile *pattern
 
 static int64_t base_of(int rank, int iteration) { return 1 + rank + iteration % SALTS; }
 
-void peer_write_source(const peer_call *call, int rank, int iteration) {
+void peer_write_source(const peer_call* call, int rank, int iteration) {
   static tile pattern;
   const size_t count = peer_source_count(call);
-  char *source = call->source;
+  char* source = call->source;
   if (count == 0 || (call->op == PEER_BROADCAST && rank != 0)) return;
-  if (source == NULL) source = (char *)call->result + peer_source_offset(call, rank) * peer_dtype_bytes(call->dtype);
+  if (source == NULL) source = (char*)call->result + peer_source_offset(call, rank) * peer_dtype_bytes(call->dtype);
   make_tile(&pattern, call->dtype, count, 1, base_of(rank, iteration));
   go_over(source, count, 0, &pattern, 1);
 }
 
 /* The own part of a vector to which every rank sent its own. */
-static int parts_are_exact(const peer_call *call, int rank, int ranks, int iteration, tile *pattern) {
+static int parts_are_exact(const peer_call* call, int rank, int ranks, int iteration, tile* pattern) {
   const size_t bytes = call->part * peer_dtype_bytes(call->dtype);
   const size_t first = call->op == PEER_ALL_TO_ALL ? (size_t)rank * call->part : 0;
   int exact = 1;
   for (int from = 0; from < ranks; ++from) {
     make_tile(pattern, call->dtype, call->part, 1, base_of(from, iteration));
-    exact &= go_over((char *)call->result + (size_t)from * bytes, call->part, first, pattern, 0);
+    exact &= go_over((char*)call->result + (size_t)from * bytes, call->part, first, pattern, 0);
   }
   return exact;
 }
 
-int peer_result_is_exact(const peer_call *call, int rank, int ranks, int iteration) {
+int peer_result_is_exact(const peer_call* call, int rank, int ranks, int iteration) {
   static tile pattern;
-  char *result = call->result;
+  char* result = call->result;
   size_t count = call->count, first = 0;
   if (call->op == PEER_BARRIER || (call->op == PEER_REDUCE && rank != 0)) return 1;
   if (call->op == PEER_ALL_GATHER || call->op == PEER_ALL_TO_ALL)
