@@ -170,6 +170,8 @@ class Peer(unittest.TestCase):
                     self.assert_good(group.ask(line), 2, line)
             for op in OPS:
                 for count in (RANKS, LARGE):
+                    if (NAME, op, count) == ("gloo", "reduce_scatter", LARGE):
+                        continue  # refused, because it is wrong now and then
                     line = f"run {op} f32 {count} out plain fresh 0 2 1"
                     self.assert_good(group.ask(line), 2, line)
         with self.subTest("what cannot be had"):
