@@ -109,6 +109,16 @@ std::function<int()> add_info(CLI::App& app, InfoOptions& options) {
   };
 }
 
+std::function<int()> add_report(CLI::App& app, ReportOptions& options) {
+  CLI::App* command = app.add_subcommand("report", "A page with plots and tables from the JSON files of zc bench -J");
+  command->add_option("FILE", options.files, "What zc bench -J wrote, one file or several")->required()->type_name("");
+  command->add_option("-o,--output", options.output, "Write the page to this file")->type_name("FILE");
+  return [&options] {
+    run_report(options);
+    return 0;
+  };
+}
+
 // One of show, verify and cost: a row of the catalogue with its key, or a file.
 void add_schedule_part(CLI::App& parent, ScheduleOptions& options, ScheduleCommand part, const char* name,
                        const char* what) {
@@ -207,11 +217,13 @@ int run(int argc, char** argv) {
   RunOptions ranks;
   InfoOptions info;
   ScheduleOptions schedule;
+  ReportOptions report;
   const std::pair<const char*, std::function<int()>> commands[] = {{"layout", add_layout(app, layout)},
                                                                    {"estimate", add_estimate(app, estimate)},
                                                                    {"run", add_run(app, ranks)},
                                                                    {"info", add_info(app, info)},
-                                                                   {"schedule", add_schedule(app, schedule)}};
+                                                                   {"schedule", add_schedule(app, schedule)},
+                                                                   {"report", add_report(app, report)}};
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "run") ranks.program = take_program(*app.get_subcommand("run"), words);
   try {

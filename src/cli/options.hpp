@@ -70,9 +70,15 @@ struct ScheduleOptions {
   std::string output;
 };
 
+struct ReportOptions {
+  std::vector<std::string> files;  // of zc bench -J
+  std::string output;
+};
+
 void run_layout(const LayoutOptions& options);
 void run_estimate(const EstimateOptions& options);
 void run_info(const InfoOptions& options);
+void run_report(const ReportOptions& options);
 int run_schedule(const ScheduleOptions& options);  // the exit status: a schedule that is not proved is a failure
 int run_ranks(const RunOptions& options);          // the exit status
 
