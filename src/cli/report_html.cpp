@@ -30,7 +30,7 @@ dd.code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .
 ul.legend { display: flex; flex-wrap: wrap; gap: .2em 1.4em; list-style: none; margin: .4em 0; padding: 0; }
 ul.legend svg { width: 34px; height: 14px; vertical-align: -2px; margin-right: .4em; }
 .scroll { overflow-x: auto; }
-.plot svg { display: block; width: 100%; min-width: 660px; max-width: 940px; height: auto; }
+.plot svg { display: block; width: 100%; min-width: 400px; max-width: 940px; height: auto; }
 svg text { fill: var(--soft); font-size: 13px; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .frame { fill: none; stroke: var(--soft); stroke-width: 1; }
@@ -50,6 +50,7 @@ th.first, td.first { border-left: 1px solid var(--rule); }
 td small { color: var(--soft); }
 tbody th { position: sticky; left: 0; background: inherit; } tbody tr { background: var(--paper); }
 td.bad { font-weight: 700; color: var(--s1); }
+@media (max-width: 720px) { .plot svg text { font-size: 19px; } .plot svg text.odd { display: none; } }
 ul.notes { margin: .2em 0; padding-left: 1.2em; color: var(--soft); font-size: .9em; }
 )";
 // One rule for each series that report_series() names.

@@ -13,7 +13,7 @@
 namespace zerocomm::cli {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 420, kLeft = 100, kRight = 30, kTop = 16, kBottom = 52;
+constexpr double kWidth = 760, kHeight = 440, kLeft = 100, kRight = 30, kTop = 36, kBottom = 58;
 
 // One axis: a logarithm onto pixels.
 struct Axis {
@@ -133,11 +133,13 @@ class Drawing {
   }
 
   void axes() {
+    bool odd = false;  // where the page is narrow, every second label is not shown
     for (const std::uint64_t bytes : size_ticks(plot_.x)) {
       const double x = plot_.x_of(bytes);
       put("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>", x, kTop, kHeight - kBottom);
-      put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x, kHeight - kBottom + 18,
-          report_bytes(bytes));
+      put("<text{} x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", odd ? " class=\"odd\"" : "", x,
+          kHeight - kBottom + 20, report_bytes(bytes));
+      odd = !odd;
     }
     for (const double busbw : busbw_ticks(plot_.y)) {
       const double y = plot_.y_of(busbw);
@@ -148,8 +150,7 @@ class Drawing {
         kHeight - kBottom - kTop);
     put("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">size of the whole vector</text>\n",
         (kLeft + kWidth - kRight) / 2, kHeight - 10);
-    put("<text transform=\"translate(16,{}) rotate(-90)\" text-anchor=\"middle\">bus bandwidth</text>\n",
-        (kTop + kHeight - kBottom) / 2);
+    put("<text x=\"6\" y=\"20\">bus bandwidth</text>\n");
   }
 
   void line(const std::vector<Spot>& spots, const std::string& style) {
