@@ -1,6 +1,6 @@
 /* The rank side of zc bench, without the library that is measured: the socket, the requests, the data, the clock.
  * A peer program connects, tells its library by a table of functions, and lets peer_serve() answer until the driver is
- * done. C99, and C++ for the peer that is written in it. docs/bench_peers.md describes the lines that are spoken. */
+ * done. C99, and C++ for the peer that is written in it. docs/bench.md has the lines that are spoken. */
 #ifndef ZC_BENCH_PEER_H
 #define ZC_BENCH_PEER_H
 
