@@ -16,7 +16,7 @@ import unittest
 
 NAME, PROGRAM = sys.argv[1], sys.argv[2]
 RANKS = 2
-COUNT = 4 * 1001  # divisible by the ranks, no power of two
+COUNT = 4 * 1003  # divisible by the ranks, its blocks not by 7, which is the period of the data
 LARGE = 1 << 20  # 4 MiB of f32: other ways through the libraries
 MARK = "ZC_PEER_TEST"
 REDUCTIONS = ["all_reduce", "reduce_scatter", "reduce_scatter_by_all_reduce"]

@@ -179,7 +179,9 @@ std::string machine_of(const Node& config) {
     const Node device((*devices)[i], config.path(), "config.devices[" + std::to_string(i) + "]");
     const std::string host = device.optional_text("hostname").value_or("");
     const std::string model = device.optional_text("device_info").value_or("");
-    const std::string machine = host + (host.empty() || model.empty() ? "" : ", ") + model;
+    std::string machine = host;
+    if (!host.empty() && !model.empty()) machine += ", ";
+    machine += model;
     if (std::find(machines.begin(), machines.end(), machine) == machines.end()) machines.push_back(machine);
   }
   std::string line;

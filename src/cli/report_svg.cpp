@@ -106,7 +106,7 @@ std::vector<std::uint64_t> size_ticks(const Axis& x) {
 std::vector<double> busbw_ticks(const Axis& y) {
   const bool tens = y.high - y.low > 3;
   std::vector<double> ticks;
-  for (double power = std::floor(y.low); power <= y.high; ++power)
+  for (int power = static_cast<int>(std::floor(y.low)); power <= y.high; ++power)
     for (const double digit : {1.0, 2.0, 5.0}) {
       const double logarithm = power + std::log10(digit);
       if ((digit == 1 || !tens) && logarithm >= y.low && logarithm <= y.high)
