@@ -19,7 +19,7 @@
  *   Threads  One blocking collective at a time per communicator handle; a second thread gets STATE. Requests may be made
  *            by any thread; those of one tag are matched in the order in which they were made.
  *   Stream   options->stream must be NULL (host memory); a blocking call returns when the result is there.
- *   Memory   No allocation.
+ *   Memory   No allocation, but for a tag that was never used before (request.h).
  *   Result   Bitwise equal on all ranks and for every partition of the data: contributions are combined in
  *            rank order, 16-bit types in f32 with one rounding. With `reproducible` off that is promised for
  *            types and operations whose result does not depend on order, and for each algorithm between its own runs.
@@ -36,14 +36,15 @@ typedef struct zc_coll_options zc_coll_options;
 /** Options of one collective. Zero in a member means its default. */
 struct zc_coll_options {
   size_t struct_size;
-  int64_t deadline_ns;         /**< default: the communicator's */
-  void *stream;                /**< NULL: host memory, blocking. Others are UNSUPPORTED in this build */
-  zc_dtype output_dtype;       /**< of the reductions; default: the input's. f32, f16 and bf16 combine freely */
-  zc_traffic traffic;          /**< how to book the bytes; default: data */
-  double premul;               /**< factor of ZC_OP_PREMUL_SUM; default 1; ZC_PREMUL_ZERO for a true zero */
-  struct zc_request **request; /**< not NULL: return at once, and write the request here; see request.h */
-  int64_t tag;                 /**< with a request, and of zc_send and zc_recv: which calls meet. Any number */
-  const char *algorithm;       /**< name of a schedule that moves the data, such as "ring"; default: the native form.
+  int64_t deadline_ns;   /**< default: the communicator's */
+  void *stream;          /**< NULL: host memory, blocking. Others are UNSUPPORTED in this build */
+  zc_dtype output_dtype; /**< of the reductions; default: the input's. f32, f16 and bf16 combine freely */
+  zc_traffic traffic;    /**< how to book the bytes; default: data */
+  double premul;         /**< factor of ZC_OP_PREMUL_SUM; default 1; ZC_PREMUL_ZERO for a true zero */
+  struct zc_request *
+      *request; /**< not NULL: return at once, and write the request here, NULL after a refusal; see request.h */
+  int64_t tag;  /**< with a request, and of zc_send and zc_recv: which calls meet. Any number */
+  const char *algorithm; /**< name of a schedule that moves the data, such as "ring"; default: the native form.
                                     zc_schedule_algorithm lists them. Same on all ranks */
   const struct zc_schedule *schedule; /**< the caller's own schedule instead: verified, for this collective, ranks and
                                            root. Read until the call is over */
@@ -170,7 +171,8 @@ ZC_API ZC_NODISCARD zc_status zc_scatter_from_root(zc_comm *comm, const void *se
  *
  * Shape      send: count elements. A receive of another count or dtype is MISMATCH on both sides, and nothing moved.
  * Waits      Until the receiver has the elements; there is no buffering. With a request: not at all.
- * Errors     ARGUMENT: to itself. TIMEOUT names peer and tag. Options: request, tag, deadline_ns and traffic alone.
+ * Errors     ARGUMENT: to itself. TIMEOUT names peer and tag, unless all requests of this rank are in use: then
+ *            a wait for a free one comes first, with a deadline of its own. Options: request, tag, deadline_ns and traffic alone.
  * Threads    Any, also beside a collective.
  */
 ZC_API ZC_NODISCARD zc_status zc_send(zc_comm *comm, const void *send, size_t count, zc_dtype dtype, int32_t to,

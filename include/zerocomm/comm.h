@@ -85,7 +85,8 @@ ZC_API ZC_NODISCARD zc_status zc_comm_create_threads(int32_t ranks, const zc_com
  * Shape      color: 0 or more, or ZC_NONE to be in no child; key: any. The ranks of a child are numbered by key, and by their rank
  *            in `comm` where keys are equal.
  * config     Deadline and time to spin of the child (default: the parent's) and its topology, in ranks of the child, the same on
- *            all of them (default: the parent's nodes). The other members are ARGUMENT.
+ *            all of them (default: the parent's nodes). `reproducible` and `helper_thread` are the child's own: a helper thread is
+ *            not inherited. `requests`: the parent's number or 0. The other members are ARGUMENT.
  * Errors     All ranks of `comm` get the same, there is no child on any of them, and `comm` goes on: ARGUMENT and NO_MEMORY
  *            tell which rank failed and why; MISMATCH: some rank makes another call, or topologies of one colour differ.
  *            What ends `comm` itself, PEER_LOST, TIMEOUT or ABORTED, can come when some ranks have their child already;
@@ -105,7 +106,8 @@ ZC_API ZC_NODISCARD zc_status zc_comm_split(zc_comm *comm, int32_t color, int32_
  * Detach one rank, after its windows and engines. NULL is allowed.
  *
  * Local: waits for nobody but ranks that are inside a collective's copies at this moment. Memory that others still
- * use is freed by the last of them. Ranks that wait for this one in a collective get PEER_LOST.
+ * use is freed by the last of them. Ranks that wait for this one in a collective get PEER_LOST. Requests in flight end with
+ * STATE on this rank; they still have to be waited for (request.h).
  */
 ZC_API zc_status zc_comm_destroy(zc_comm *comm);
 

@@ -15,6 +15,13 @@
  *
  * A rank may have zc_comm_config.requests of them at once; one more is AGAIN, and nothing happened. A request that is over counts
  * until all its ranks have seen that, each in a call of its own: who makes many, faster than others look, tries again after AGAIN.
+ * One that was canceled counts until all its ranks have come to it.
+ *
+ * Tags are remembered: each that was ever used costs some 70 bytes, taken when it is used for the first time. Few tags used
+ * many times cost nothing after that.
+ *
+ * zc_comm_destroy ends the requests of its rank with STATE. Each still has to be waited for, or tested: that frees it, and with
+ * the last of them the rest of the communicator.
  */
 #ifndef ZEROCOMM_REQUEST_H
 #define ZEROCOMM_REQUEST_H
@@ -40,7 +47,7 @@ ZC_API ZC_NODISCARD zc_status zc_request_test(zc_request **request, int32_t *don
  * Wait until it is over. *request is NULL afterwards. NULL there is ZC_OK.
  *
  * Errors     Those of the operation. TIMEOUT: its deadline, counted from the call that made it, has passed while this rank was
- *            waiting for others.
+ *            waiting for others. A wait that begins later than that ends well what has come, and gives up at once what has not.
  * Threads    Any; one at a time for one request.
  */
 ZC_API ZC_NODISCARD zc_status zc_request_wait(zc_request **request);

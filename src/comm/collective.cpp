@@ -10,22 +10,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 namespace zerocomm::comm {
 namespace {
-
-// Frees the communicator for the next collective.
-class Occupied {
- public:
-  explicit Occupied(std::atomic<bool>& flag) : flag_(&flag) {}
-  ~Occupied() { flag_->store(false); }
-  Occupied(const Occupied&) = delete;
-  Occupied& operator=(const Occupied&) = delete;
-
- private:
-  std::atomic<bool>* flag_;
-};
 
 // This call in the flight recorder, from its post to its return.
 class Flight {
@@ -126,12 +115,15 @@ void announce(const Comm& comm, transport::Post& post, const Operation& what, st
   post.failed_bytes = failed_bytes;
 }
 
+zc_status Hold::refuse(const Comm& comm, const transport::CallRecord& call) noexcept {
+  return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread", comm.rank(),
+              describe(call).c_str());
+}
+
 zc_status run_collective(Comm& comm, Operation& what, FunctionRef<zc_status(const Peers&)>* local) noexcept {
   ZC_TRY(comm.check_alive());
-  if (comm.in_collective.exchange(true))
-    return fail(ZC_STATE, "rank %d: %s while another collective of this communicator runs on another thread",
-                comm.rank(), describe(what.call).c_str());
-  const Occupied occupied(comm.in_collective);
+  std::optional<Hold> hold;
+  if (!what.held && !hold.emplace(comm).is_held()) return Hold::refuse(comm, what.call);
   what.source_offsets = comm.source_offsets.data();
   const std::uint64_t sequence = comm.next_sequence;
   const std::uint64_t failed_bytes = what.prepare != nullptr ? (*what.prepare)(sequence) : 0;

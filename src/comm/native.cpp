@@ -17,6 +17,8 @@ void check_pointer(const Comm& comm, const char* what, const void* pointer, std:
   if (bytes == 0) return;
   ZC_REQUIRE(pointer != nullptr, ZC_ARGUMENT, "rank %d: %s is NULL, and %zu bytes are expected there", comm.rank(),
              what, bytes);
+  ZC_REQUIRE(bytes <= UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(pointer), ZC_ARGUMENT,
+             "rank %d: %s = %p with %zu bytes ends beyond all addresses", comm.rank(), what, pointer, bytes);
   ZC_REQUIRE(reinterpret_cast<std::uintptr_t>(pointer) % zc_dtype_bytes(dtype) == 0, ZC_ALIGNMENT,
              "rank %d: %s = %p is not aligned to an element of %s", comm.rank(), what, pointer, zc_dtype_name(dtype));
 }
@@ -53,6 +55,7 @@ Operation operation(const transport::CallRecord& call, const Options& options) {
   what.call = call;
   what.deadline_ns = options.deadline_ns;
   what.traffic = options.traffic;
+  what.held = options.held;
   return what;
 }
 

@@ -19,6 +19,7 @@ struct Options {
   ScheduleChoice schedule;
   zc_request** request = nullptr;  // where the request goes; nullptr: blocking
   std::int64_t tag = 0;
+  bool held = false;  // the caller holds the communicator, over several calls
 };
 
 zc_status all_reduce(Comm& comm, const void* send, void* recv, std::size_t count, zc_dtype dtype, zc_op op,

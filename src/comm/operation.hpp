@@ -31,6 +31,7 @@ struct Operation {
       0;  // of zc_all_to_all_v: the longest block of any rank, once the ranks have compared their counts
   zc_traffic traffic = ZC_TRAFFIC_DATA;
   std::int64_t deadline_ns = 0;     // 0: the communicator's
+  bool held = false;                // the caller holds the communicator, over several calls
   std::uint64_t logical_bytes = 0;  // what the definition makes this rank receive
 
   Collective collective() const { return static_cast<Collective>(call.collective); }

@@ -141,6 +141,7 @@ class Split {
     Operation what;
     what.call.collective = static_cast<std::uint32_t>(Collective::comm_split);
     what.traffic = ZC_TRAFFIC_CONTROL;
+    what.held = true;
     what.prepare = prepare;
     return run_collective(*parent_, what, move);
   }
@@ -148,6 +149,7 @@ class Split {
   zc_status gather(const void* own, void* all, std::size_t words) {
     Options options;
     options.traffic = ZC_TRAFFIC_CONTROL;
+    options.held = true;
     return all_gather(*parent_, own, all, words, nullptr, ZC_DTYPE_I64, options);
   }
 
@@ -166,6 +168,7 @@ class Split {
     const auto rank = static_cast<std::int32_t>(found - statuses_.begin());
     Options options;
     options.traffic = ZC_TRAFFIC_CONTROL;
+    options.held = true;
     ZC_TRY(broadcast(*parent_, &reason_, kReasonWords, ZC_DTYPE_I64, rank, options));
     return fail(static_cast<zc_status>(*found), "zc_comm_split failed on rank %d: %s", rank, reason_.text);
   }
@@ -233,6 +236,10 @@ class Split {
 
 zc_status split(Comm& parent, const SplitSpec& spec, std::shared_ptr<zc_comm>* child) {
   ZC_TRY(parent.check_alive());
+  transport::CallRecord call;
+  call.collective = static_cast<std::uint32_t>(Collective::comm_split);
+  const Hold hold(parent);
+  if (!hold.is_held()) return Hold::refuse(parent, call);
   return Split(parent, spec).run(child);
 }
 

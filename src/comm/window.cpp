@@ -48,6 +48,16 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
   if (config.descriptor != nullptr)
     given = map_descriptor(comm.rank(), *config.descriptor, config.descriptor_offset_bytes, config.bytes);
   if (config.memory != nullptr) given = caller_segment(comm, config.memory, config.bytes);
+  Collect what;
+  what.call.collective = static_cast<std::uint32_t>(Collective::window_create);
+  what.call.count = word_count_;
+  what.call.in_place = config.contiguous != 0;
+  what.held = true;
+  const Hold hold(comm);
+  if (!hold.is_held()) {
+    *status = Hold::refuse(comm, what.call);
+    return;
+  }
   std::vector<std::uint64_t> part_bytes;
   if (config.contiguous != 0) {
     *status = exchange_bytes(config.bytes, &part_bytes);
@@ -61,10 +71,6 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
       for (const std::uint64_t bytes : part_bytes) own_bytes = checked_add(own_bytes, bytes);
   }
   const std::size_t wanted_bytes = checked_add(given ? 0 : own_bytes, word_bytes);
-  Collect what;
-  what.call.collective = static_cast<std::uint32_t>(Collective::window_create);
-  what.call.count = word_count_;
-  what.call.in_place = config.contiguous != 0;
   auto& group = comm.group();
   std::optional<std::uint64_t> own_call;
   const auto bring_segments = [&](std::uint64_t call) -> std::uint64_t {
@@ -105,6 +111,7 @@ zc_status Window::exchange_bytes(std::size_t bytes, std::vector<std::uint64_t>* 
   const std::uint64_t own = bytes;
   Options options;
   options.traffic = ZC_TRAFFIC_CONTROL;
+  options.held = true;
   return all_gather(*comm_, &own, all->data(), 1, nullptr, ZC_DTYPE_I64, options);
 }
 

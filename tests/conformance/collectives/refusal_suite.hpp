@@ -85,6 +85,8 @@ TYPED_TEST_P(CollectiveRefusal, what_no_enumeration_has_is_an_argument_error) {
     RANK_STATUS(ZC_ARGUMENT, zc_all_gather_v(comm, data, result, nullptr, ZC_DTYPE_F32, nullptr));
     RANK_STATUS(ZC_ARGUMENT, zc_barrier(nullptr, nullptr));
     RANK_STATUS(ZC_OVERFLOW, zc_all_reduce(comm, data, result, SIZE_MAX / 2, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
+    RANK_STATUS(ZC_ARGUMENT, zc_all_reduce(comm, data, result, SIZE_MAX / 4 - 1, ZC_DTYPE_F32, ZC_OP_SUM, nullptr));
+    RANK_ERROR_SAYS("ends beyond all addresses");
     zc_coll_options options{};
     options.struct_size = sizeof options;
     options.output_dtype = ZC_DTYPE_BF16;

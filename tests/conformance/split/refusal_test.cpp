@@ -1,12 +1,16 @@
 // Splits that cannot be: all ranks of the parent are told the same, no child is left, and the parent goes on.
+#include "comm/fault.hpp"
 #include "split/child.hpp"
 #include "support/rank_threads.hpp"
+
+#include <zerocomm/window.h>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace zerocomm::test {
 namespace {
@@ -133,6 +137,53 @@ TEST(SplitAbort, of_parent_and_child_one_after_the_other_ends_what_waits_in_both
   in_parent.join();
   in_child.join();
   for (zc_comm* child : children) EXPECT_EQ(zc_comm_destroy(child), ZC_OK);
+}
+
+// A second thread of rank 0 that calls whenever the first has a step of `wanted_step` behind it.
+zc_comm* meddled_with = nullptr;
+std::string_view wanted_step;
+thread_local bool is_rank_0 = false;
+std::vector<zc_status> meddlers_got;
+
+void meddle(const char* step) {
+  if (!is_rank_0 || step != wanted_step) return;
+  std::thread([] { meddlers_got.push_back(zc_barrier(meddled_with, nullptr)); }).join();
+}
+
+void expect_held_throughout(std::string_view step, std::size_t least_times, void (*call)(zc_comm*, std::int32_t)) {
+  RankThreads group(2);
+  meddled_with = group.comm(0);
+  wanted_step = step;
+  meddlers_got.clear();
+  comm::fault_hook.store(meddle);
+  group.run([&](zc_comm* comm, std::int32_t rank) {
+    is_rank_0 = rank == 0;
+    call(comm, rank);
+  });
+  comm::fault_hook.store(nullptr);
+  EXPECT_GE(meddlers_got.size(), least_times);
+  for (const zc_status status : meddlers_got) EXPECT_EQ(status, ZC_STATE);
+}
+
+TEST(SplitAlone, of_a_communicator_keeps_other_threads_out_between_its_parts) {
+  for (const char* const step : {"split announced", "split wishes known", "split core found", "split joined"})
+    expect_held_throughout(step, 1, [](zc_comm* comm, std::int32_t rank) {
+      const Child child(comm, 0, 0);
+      check_members(child, rank, {0, 1});
+    });
+}
+
+TEST(SplitAlone, is_what_making_a_contiguous_window_is_too) {
+  // One collective for the sizes, one for the window.
+  expect_held_throughout("posted", 2, [](zc_comm* comm, std::int32_t) {
+    zc_window_config config{};
+    config.struct_size = sizeof config;
+    config.bytes = 64;
+    config.contiguous = 1;
+    zc_window* window = nullptr;
+    RANK_OK(zc_window_create(comm, &config, &window));
+    RANK_OK(zc_window_destroy(window));
+  });
 }
 
 }  // namespace
