@@ -1,4 +1,5 @@
 // The program zc: reads the command line, runs one command, and ends every failure with one line on stderr.
+#include "cli/bench_command.hpp"
 #include "cli/failure.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
@@ -218,12 +219,14 @@ int run(int argc, char** argv) {
   InfoOptions info;
   ScheduleOptions schedule;
   ReportOptions report;
+  const std::vector<std::string> line(argv, argv + argc);
   const std::pair<const char*, std::function<int()>> commands[] = {{"layout", add_layout(app, layout)},
                                                                    {"estimate", add_estimate(app, estimate)},
                                                                    {"run", add_run(app, ranks)},
                                                                    {"info", add_info(app, info)},
                                                                    {"schedule", add_schedule(app, schedule)},
-                                                                   {"report", add_report(app, report)}};
+                                                                   {"report", add_report(app, report)},
+                                                                   {"bench", add_bench(app, line)}};
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "run") ranks.program = take_program(*app.get_subcommand("run"), words);
   try {
