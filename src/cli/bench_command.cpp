@@ -110,7 +110,7 @@ class Job {
 void Job::start_peers() {
   for (const std::string& peer : run_.plan.peers) {
     progress_.show(0, "starting " + peer);
-    peers_.emplace_back(peer, options_.peers, driver_.name(), run_.plan.ranks, facts_.usable_cores);
+    peers_.emplace_back(peer, options_.peers, driver_.name(), run_.plan.ranks, facts_.usable_cores, run_.plan.pin);
     PeerJob& job = peers_.back();
     driver_.expect(peer, run_.plan.ranks, kStartLimit, [&] { return job.trouble(); });
     run_.peer_libraries[peer] = driver_.library_of(peer);

@@ -1,4 +1,5 @@
 // The file of -J: the keys of nccl-tests, and more beside them.
+#include "cli/bench_limits.hpp"
 #include "cli/bench_results.hpp"
 
 #include <nlohmann/json.hpp>
@@ -98,6 +99,7 @@ Json config_json(const BenchRun& run) {
   json["memory"] = plan.plain ? "plain" : "registered";
   json["timing"] = plan.loop ? "loop" : "fresh";
   json["skew"] = plan.skewed ? "one" : "even";
+  json["pin"] = plan.pin;
   json["rounds"] = plan.rounds;
   for (const BenchDevice& device : run.devices) {
     Json entry;
@@ -138,7 +140,24 @@ std::string bench_json(const BenchRun& run) {
   else
     json["average_bus_bandwidth"]["okay"] = average_busbw(run) >= 0.9 * run.min_busbw;
   json["end_time"] = run.end_time;
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string limits_json(const std::vector<Limit>& limits, const std::string& host, const std::string& model) {
+  Json json;
+  json["format"] = "zc.limits";
+  json["version"] = 1;
+  json["host"] = host;
+  json["processor"] = model;
+  json["limits"] = Json::array();
+  for (const Limit& limit : limits)
+    json["limits"].push_back({{"what", limit.what},
+                              {"threads", limit.threads},
+                              {"bytes", limit.bytes},
+                              {"median", limit.value},
+                              {"best", limit.best},
+                              {"unit", limit.unit}});
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace zerocomm::cli

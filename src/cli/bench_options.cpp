@@ -143,6 +143,7 @@ BenchPlan plan_bench(const BenchOptions& options, int usable_cores) {
   plan.warmup = options.warmup;
   plan.check = options.check != 0;
   plan.loop = options.loop;
+  plan.pin = options.pin;
   plan.plain = parse_choice("--memory", options.memory, "registered", "plain");
   plan.skewed = parse_choice("--skew", options.skew, "even", "one");
   for (const Collective collective : plan.collectives)

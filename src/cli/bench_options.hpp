@@ -21,7 +21,7 @@ struct BenchOptions {
   std::string op = "sum", dtype = "float";
   int root = 0;
   std::string memory = "registered", in_place = "both", skew = "even";
-  bool loop = false;
+  bool loop = false, pin = false;
   double timeout_s = 0;
   std::string compare, peers;  // groups, separated by commas; folder of their programs
   int rounds = 3;
@@ -46,6 +46,7 @@ struct BenchPlan {
   bool skewed = false;
   bool plain = false;  // memory
   bool loop = false;
+  bool pin = false;
   int iterations = 0, warmup = 0;
   bool check = true;
   std::vector<std::string> peers;

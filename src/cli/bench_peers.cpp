@@ -38,7 +38,7 @@ std::string find_program(const std::string& group, const std::string& folder) {
     if (access(path.c_str(), X_OK) == 0) return path;
     places += (places.empty() ? "" : " or ") + place;
   }
-  const PeerCommand command = peer_command(group, "", "", 1, 1);
+  const PeerCommand command = peer_command(group, "", "", 1, 1, false);
   throw Failure(
       fmt::format("--compare {}: there is no {} in {}; build the target {} (Debian: apt install {}), or say "
                   "--peers FOLDER",
@@ -57,20 +57,22 @@ std::string peer_program(const std::string& group) {
 }
 
 PeerCommand peer_command(const std::string& group, const std::string& program_path, const std::string& socket,
-                         int ranks, int cores) {
+                         int ranks, int cores, bool pin) {
   PeerCommand command;
   command.program = peer_program(group);
   const std::string count = std::to_string(ranks);
+  // With more ranks than cores no MPI binds them round and round.
+  const char* const bind = pin && ranks <= cores ? "core" : "none";
   std::vector<std::string>& words = command.words;
   if (group == "gloo") {
     command.package = "libgloo-dev";
     words = {program_path, "--socket", socket, "--group", group, "--ranks", count};
   } else if (group == "mpich") {
     command.package = "mpich libmpich-dev";
-    words = {"mpirun.mpich", "-bind-to", "none", "-n", count, program_path, "--socket", socket, "--group", group};
+    words = {"mpirun.mpich", "-bind-to", bind, "-n", count, program_path, "--socket", socket, "--group", group};
   } else {
     command.package = "openmpi-bin libopenmpi-dev";
-    words = {"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"};
+    words = {"mpirun.openmpi", "--oversubscribe", "--bind-to", bind};
     // More ranks than cores that spin would wait for the scheduler's time slice in every step.
     const char* const yields = ranks > cores ? "1" : "0";
     words.insert(words.end(), {"--mca", "mpi_yield_when_idle", yields});
@@ -84,9 +86,10 @@ PeerCommand peer_command(const std::string& group, const std::string& program_pa
   return command;
 }
 
-PeerJob::PeerJob(const std::string& group, const std::string& folder, const std::string& socket, int ranks, int cores)
+PeerJob::PeerJob(const std::string& group, const std::string& folder, const std::string& socket, int ranks, int cores,
+                 bool pin)
     : group_(group), words_(memfd_create("zc bench", MFD_CLOEXEC)) {
-  PeerCommand command = peer_command(group, find_program(group, folder), socket, ranks, cores);
+  PeerCommand command = peer_command(group, find_program(group, folder), socket, ranks, cores, pin);
   package_ = command.package;
   RunDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
   int ends[2];

@@ -19,7 +19,7 @@ struct PeerCommand {
   std::string package;                   // what to install, for people
 };
 PeerCommand peer_command(const std::string& group, const std::string& program_path, const std::string& socket,
-                         int ranks, int cores);
+                         int ranks, int cores, bool pin);
 // Name of the program that a group needs.
 std::string peer_program(const std::string& group);
 
@@ -28,7 +28,8 @@ class PeerJob {
  public:
   // `folder`: where the programs are; empty: beside zc, or where the build puts them. Throws Failure that says what
   // to build or to install.
-  PeerJob(const std::string& group, const std::string& folder, const std::string& socket, int ranks, int cores);
+  PeerJob(const std::string& group, const std::string& folder, const std::string& socket, int ranks, int cores,
+          bool pin);
   PeerJob(PeerJob&& other) noexcept;
   PeerJob& operator=(PeerJob&&) = delete;
   ~PeerJob();

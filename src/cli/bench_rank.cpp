@@ -2,6 +2,7 @@
 
 #include "cli/bench_call.hpp"
 #include "cli/bench_kernels.hpp"
+#include "cli/bench_team.hpp"
 #include "cli/model_layout.hpp"
 
 #include <zerocomm/mem.h>
@@ -16,6 +17,7 @@ namespace zerocomm::cli {
 namespace {
 
 constexpr std::size_t kIterationStep = 31;  // of the phase
+constexpr std::int64_t kSettleNs = 10'000'000;
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kLineBytes = 64;
 
@@ -66,7 +68,7 @@ struct BenchRank::Call {
   int warmup = 0, iterations = 0;
 };
 
-BenchRank::BenchRank(zc_comm* comm) : comm_(comm) {
+BenchRank::BenchRank(zc_comm* comm) : comm_(comm), cores_(core_count()) {
   require_ok(zc_comm_rank(comm, &rank_), "zc_comm_rank");
   require_ok(zc_comm_size(comm, &ranks_), "zc_comm_size");
 }
@@ -101,10 +103,11 @@ BenchReply BenchRank::answer(const std::string& line) {
   return name == "bits" ? bits(*request) : run(*request);
 }
 
-// "reserve FIRST_BYTES SECOND_BYTES MEMORY". Fills the pages, so that no measurement pays for them.
+// "reserve FIRST_BYTES SECOND_BYTES MEMORY PIN". Fills the pages, so that no measurement pays for them.
 BenchReply BenchRank::reserve(const std::string& line) {
   const std::vector<std::string_view> words = words_of(line);
   const bool plain = words.size() > 3 && words[3] == "plain";
+  if (words.size() > 4 && words[4] == "pin") pin_to_core(rank_);
   first_ = {};
   second_ = {};
   first_ = BenchBuffer(comm_, size_word(words, 1), plain);
@@ -194,8 +197,18 @@ void BenchRank::time(const Call& call, BenchReply& reply) {
   reply.arrivals_ns = std::move(begins);
 }
 
+// All ranks have been woken by one process, which tends to bring them together on its core. The scheduler spreads them
+// within some ticks, if they have work.
+void BenchRank::settle() const {
+  if (ranks_ > cores_) return;
+  const std::int64_t end_ns = bench_now_ns() + kSettleNs;
+  while (bench_now_ns() < end_ns) {
+  }
+}
+
 BenchReply BenchRank::run(const BenchRequest& request) {
   choose_patterns(request);
+  settle();
   BenchReply reply;
   Call call = prepare(request);
   if (!request.loop) {

@@ -60,11 +60,13 @@ class BenchRank {
   void choose_patterns(const BenchRequest& request);
   Call prepare(const BenchRequest& request) const;
   bool is_right(const Call& call, std::size_t phase) const;
+  void settle() const;
   void barrier();
   void time(const Call& call, BenchReply& reply);
   BenchReply time_streams(int iterations, const std::function<void()>& refresh, const std::function<void()>& work);
 
   zc_comm* comm_;
+  int cores_;  // that this rank may use
   std::int32_t rank_ = 0, ranks_ = 0;
   BenchClock clock_;
   BenchBuffer first_, second_;  // in place: the first alone

@@ -87,8 +87,8 @@ void BenchSession::reserve() {
       second = std::max(second, gathers_all ? bytes * static_cast<std::size_t>(plan.ranks) : bytes);
   }
   const auto pages = [](std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; };
-  driver_.ask(kOwnGroup,
-              fmt::format("reserve {} {} {}", pages(first), pages(second), plan.plain ? "plain" : "registered"));
+  driver_.ask(kOwnGroup, fmt::format("reserve {} {} {} {}", pages(first), pages(second),
+                                     plan.plain ? "plain" : "registered", plan.pin ? "pin" : "free"));
 }
 
 // The best of all, as STREAM counts: two reads and a write for every element.

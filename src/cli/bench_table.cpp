@@ -43,8 +43,6 @@ std::string peer_cells(const BenchRun& run, const std::optional<PlaceResult>& pl
   return text;
 }
 
-bool has_both(const BenchRun& run) { return run.plan.places.size() == 2; }
-
 std::string line(const std::string& text) { return "# " + text + "\n"; }
 
 std::string peer_heads(const BenchRun& run, int row) {
@@ -100,9 +98,9 @@ std::string table_header(const BenchRun& run) {
     names += (names.empty() ? "" : ",") + std::string(info_of(collective).name);
   std::string text = line(fmt::format("zc bench version {}", run.version));
   text += line("Collective test starting: " + names);
-  text += line(fmt::format("ranks {} ({}) minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} validation: {}",
-                           plan.ranks, run.ranks_are, plan.sizes_bytes.front(), plan.sizes_bytes.back(),
-                           step_text(plan), plan.warmup, plan.iterations, plan.check ? 1 : 0));
+  text += line(fmt::format("ranks {} ({}{}) minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} validation: {}",
+                           plan.ranks, run.ranks_are, plan.pin ? ", each on a core" : "", plan.sizes_bytes.front(),
+                           plan.sizes_bytes.back(), step_text(plan), plan.warmup, plan.iterations, plan.check ? 1 : 0));
   text += line(fmt::format("timing: {}; memory: {}",
                            plan.loop ? "loop, calls back to back on data that stay"
                                      : "fresh, source written and result read around every call",
