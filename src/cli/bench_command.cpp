@@ -156,13 +156,13 @@ std::vector<std::string> serve_words(const BenchOptions& options, const std::str
 }
 
 // The driver is a thread beside that which starts the ranks and looks after them.
-int with_processes(const BenchOptions& options, Job& job) {
+int with_processes(const BenchOptions& options, Job& job, int ranks_count) {
   int status = 0;
   std::exception_ptr failure;
   RunOptions ranks;
   ranks.program = serve_words(options, job.driver().name());
   ranks.prefix = Prefix::never;
-  ranks.ranks = options.ranks;
+  ranks.ranks = ranks_count;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the thread of the ranks
@@ -274,19 +274,28 @@ BenchRun describe_run(const BenchOptions& options, const BenchPlan& plan, const 
   return run;
 }
 
+// A file that cannot be written is to be known before the work, not after it. Leaves what is in it.
+void require_writable(const std::string& path) {
+  if (path.empty()) return;
+  std::FILE* file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr) throw Failure(path + ": cannot be written: " + std::strerror(errno));
+  std::fclose(file);
+}
+
 int serve(const BenchOptions& options) {
   const CommPointer comm = create_comm(options.timeout_s);
   BenchRank(comm.get()).serve(options.serve);
   return 0;
 }
 
-int run_under_launcher(BenchOptions options, const HostFacts& facts) {
-  if (options.threads)
+int run_under_launcher(const BenchOptions& asked, const HostFacts& facts) {
+  if (asked.threads)
     throw Failure("--threads: " + facts.launcher + " has started this process; start zc bench alone", Exit::usage);
-  if (options.ranks != 0 && options.ranks != facts.ranks)
+  if (asked.ranks && *asked.ranks != facts.ranks)
     throw Failure(
-        fmt::format("--ranks {}: {} has started {}; leave --ranks out", options.ranks, facts.launcher, facts.ranks),
+        fmt::format("--ranks {}: {} has started {}; leave --ranks out", *asked.ranks, facts.launcher, facts.ranks),
         Exit::usage);
+  BenchOptions options = asked;
   options.ranks = facts.ranks;
   if (!options.compare.empty())
     throw Failure("--compare starts the ranks of the peers, and cannot be one of the ranks of " + facts.launcher,
@@ -295,6 +304,8 @@ int run_under_launcher(BenchOptions options, const HostFacts& facts) {
   require_memory(bench_memory_bytes(plan), facts, fmt::format("{} ranks", plan.ranks));
   const CommPointer comm = create_comm(options.timeout_s);
   if (facts.rank == 0) {
+    require_writable(options.output);
+    require_writable(options.json);
     Job job(options, describe_run(options, plan, facts, "of " + facts.launcher), facts);
     return under_launcher_rank_0(comm.get(), job);
   }
@@ -304,19 +315,19 @@ int run_under_launcher(BenchOptions options, const HostFacts& facts) {
 
 }  // namespace
 
-int run_bench(const BenchOptions& asked) {
-  if (!asked.serve.empty()) return serve(asked);
+int run_bench(const BenchOptions& options) {
+  if (!options.serve.empty()) return serve(options);
   const HostFacts facts = host_facts();
-  if (!facts.launcher.empty()) return run_under_launcher(asked, facts);
-  BenchOptions options = asked;
+  if (!facts.launcher.empty()) return run_under_launcher(options, facts);
   const BenchPlan plan = plan_bench(options, facts.usable_cores);
-  options.ranks = plan.ranks;
   // A peer has two buffers too, and its library takes scratch memory of about one.
   const double groups = 1 + 1.5 * static_cast<double>(plan.peers.size());
   require_memory(groups * bench_memory_bytes(plan), facts,
                  fmt::format("{} ranks{}", plan.ranks, plan.peers.empty() ? "" : " and as many of each peer"));
+  require_writable(options.output);
+  require_writable(options.json);
   Job job(options, describe_run(options, plan, facts, options.threads ? "threads" : "processes"), facts);
-  return options.threads ? with_threads(options, job, plan.ranks) : with_processes(options, job);
+  return options.threads ? with_threads(options, job, plan.ranks) : with_processes(options, job, plan.ranks);
 }
 
 }  // namespace zerocomm::cli

@@ -98,10 +98,10 @@ std::vector<std::size_t> parse_sizes(const BenchOptions& options, BenchPlan& pla
     most = std::max(most, least);
   if (options.min_bytes.empty()) least = std::min(least, most);
   if (!options.step_bytes.empty()) {
-    if (options.factor != 0) refuse_option("-i and -f: only one of them");
+    if (options.factor) refuse_option("-i and -f: only one of them");
     plan.step_bytes = parse_bytes("-i", options.step_bytes);
   } else {
-    plan.factor = options.factor == 0 ? 4 : options.factor;
+    plan.factor = options.factor.value_or(4);
   }
   return size_ladder(least, most, plan.step_bytes, plan.factor);
 }
@@ -124,7 +124,7 @@ std::vector<std::string> parse_peers(const std::string& text) {
 BenchPlan plan_bench(const BenchOptions& options, int usable_cores) {
   BenchPlan plan;
   plan.collectives = parse_collectives(options.collectives);
-  plan.ranks = options.ranks == 0 ? usable_cores : options.ranks;
+  plan.ranks = options.ranks.value_or(usable_cores);
   if (plan.ranks < 1 || plan.ranks > kMostRanks)
     refuse_option(fmt::format("--ranks {}: there may be 1 to {} ranks", plan.ranks, kMostRanks));
   plan.dtypes = parse_list("-d", options.dtype, bench_dtypes(), bench_dtype_of, bench_dtype_name);

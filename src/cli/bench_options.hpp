@@ -5,18 +5,19 @@
 
 #include <zerocomm/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace zerocomm::cli {
 
-// As on the command line; empty and 0: the default.
+// As on the command line; empty: the default.
 struct BenchOptions {
   std::vector<std::string> collectives;
-  int ranks = 0;
+  std::optional<int> ranks;  // default: one for each usable core
   bool threads = false;
   std::string min_bytes, max_bytes, step_bytes;
-  int factor = 0;
+  std::optional<int> factor;
   int iterations = 20, warmup = 5, check = 1;
   std::string op = "sum", dtype = "float";
   int root = 0;

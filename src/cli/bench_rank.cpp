@@ -266,23 +266,24 @@ BenchReply BenchRank::time_streams(int iterations, const std::function<void()>& 
   return reply;
 }
 
-// "stream READS WRITES RUN_BYTES ITERATIONS BYPASS PLACE": over the buffers of the collectives, from the first to the
-// second, or within the first.
+// "stream READS WRITES RUN_BYTES ITERATIONS BYPASS WHERE": over the buffers of the collectives: out, from the first to
+// the second; in, within the first; apart, within the first, to what is behind that which is read.
 BenchReply BenchRank::stream(const std::string& line) {
   const std::vector<std::string_view> words = words_of(line);
   const std::size_t reads = size_word(words, 1), writes = size_word(words, 2);
   const std::size_t run_bytes = whole_lines(size_word(words, 3));
-  const bool in = words.size() > 6 && words[6] == "in";
-  const BenchBuffer& target = in ? first_ : second_;
-  if (std::max(reads, std::size_t{1}) * run_bytes > first_.bytes() || writes * run_bytes > target.bytes())
+  const std::string_view where = words.size() > 6 ? words[6] : "";
+  const BenchBuffer& target = where == "out" ? second_ : first_;
+  const std::size_t skipped = where == "apart" ? reads : 0;
+  if (std::max(reads, std::size_t{1}) * run_bytes > first_.bytes() || (skipped + writes) * run_bytes > target.bytes())
     throw Failure("a stream of more than was reserved");
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
   for (std::size_t i = 0; i < reads; ++i) from.push_back(first_.get() + i * run_bytes);
-  for (std::size_t i = 0; i < writes; ++i) to.push_back(target.get() + i * run_bytes);
+  for (std::size_t i = 0; i < writes; ++i) to.push_back(target.get() + (skipped + i) * run_bytes);
   const auto refresh = [&] {
     std::fill_n(first_.get(), reads * run_bytes, std::byte{1});
-    sink_ ^= static_cast<int>(bench_digest(target.get(), writes * run_bytes, 0));
+    sink_ ^= static_cast<int>(bench_digest(target.get() + skipped * run_bytes, writes * run_bytes, 0));
   };
   const BenchStream stream{from, to, run_bytes, size_word(words, 5) != 0};
   return time_streams(static_cast<int>(size_word(words, 4)), refresh, [&] { sink_ ^= run_stream(stream); });

@@ -159,13 +159,14 @@ std::optional<double> BenchSession::stream_us(const BenchCase& bench_case, Bench
   const std::size_t element_bytes = zc_dtype_bytes(bench_case.dtype), run_bytes = shape.run * element_bytes / 64 * 64;
   if (bench_case.count * element_bytes < kLeastStreamBytes || run_bytes == 0 || shape.reads + shape.writes < 2)
     return std::nullopt;
-  // Where there is no second buffer, the stream stays in the first.
-  const bool in = place == BenchPlace::in;
+  // In place there is one buffer: what is written is what was read, or the rest of it.
+  const bool in = place == BenchPlace::in, apart = shape.reads + shape.writes == run_.plan.ranks;
+  const char* const where = !in ? "out" : apart ? "apart" : "in";
   std::optional<double> best;
   for (const int bypass : {0, 1}) {
     if (bypass == 1 && !has_bypass()) continue;
     const auto replies = driver_.ask(kOwnGroup, fmt::format("stream {} {} {} {} {} {}", shape.reads, shape.writes,
-                                                            run_bytes, kStreamIterations, bypass, in ? "in" : "out"));
+                                                            run_bytes, kStreamIterations, bypass, where));
     require_equal_lengths(kOwnGroup, replies);
     const double time = summary(slowest(times_of(replies))).median;
     best = best ? std::min(*best, time) : time;
