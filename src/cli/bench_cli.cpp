@@ -56,6 +56,10 @@ void add_how(CLI::App& command, BenchOptions& options) {
                    "Calls back to back on data that nobody touches, as nccl-tests does (default: fresh data for each)");
   command.add_flag("--pin", options.pin,
                    "Rank r stays on the r-th usable core, round and round; peers are bound likewise");
+  command
+      .add_option("--triad", options.triad_bytes,
+                  "Memory for the triad of the bound (default: 4 caches, 256M to 1536M)")
+      ->type_name("BYTES");
   command.add_option("-T,--timeout", options.timeout_s, "Longest time of a row's calls (default: none)")
       ->type_name("SECONDS");
   command.add_option("--min-busbw", options.min_busbw, "Exit status 1 if the average is below 0.9 times this")

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -274,6 +275,14 @@ BenchRun describe_run(const BenchOptions& options, const BenchPlan& plan, const 
   return run;
 }
 
+// Several times the last-level cache, unless that is huge or memory is short.
+std::size_t triad_bytes(const HostFacts& facts) {
+  constexpr std::size_t kSmall = 256U << 20, kLarge = 1536U << 20;
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const std::size_t wanted = std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kSmall, kLarge);
+  return std::min(wanted, static_cast<std::size_t>(facts.memory_left_bytes / 4));
+}
+
 // A file that cannot be written is to be known before the work, not after it. Leaves what is in it.
 void require_writable(const std::string& path) {
   if (path.empty()) return;
@@ -300,8 +309,10 @@ int run_under_launcher(const BenchOptions& asked, const HostFacts& facts) {
   if (!options.compare.empty())
     throw Failure("--compare starts the ranks of the peers, and cannot be one of the ranks of " + facts.launcher,
                   Exit::usage);
-  const BenchPlan plan = plan_bench(options, facts.usable_cores);
-  require_memory(bench_memory_bytes(plan), facts, fmt::format("{} ranks", plan.ranks));
+  BenchPlan plan = plan_bench(options, facts.usable_cores);
+  if (plan.triad_bytes == 0) plan.triad_bytes = triad_bytes(facts);
+  require_memory(std::max(bench_memory_bytes(plan), static_cast<double>(plan.triad_bytes)), facts,
+                 fmt::format("{} ranks", plan.ranks));
   const CommPointer comm = create_comm(options.timeout_s);
   if (facts.rank == 0) {
     require_writable(options.output);
@@ -319,10 +330,11 @@ int run_bench(const BenchOptions& options) {
   if (!options.serve.empty()) return serve(options);
   const HostFacts facts = host_facts();
   if (!facts.launcher.empty()) return run_under_launcher(options, facts);
-  const BenchPlan plan = plan_bench(options, facts.usable_cores);
+  BenchPlan plan = plan_bench(options, facts.usable_cores);
+  if (plan.triad_bytes == 0) plan.triad_bytes = triad_bytes(facts);
   // A peer has two buffers too, and its library takes scratch memory of about one.
   const double groups = 1 + 1.5 * static_cast<double>(plan.peers.size());
-  require_memory(groups * bench_memory_bytes(plan), facts,
+  require_memory(std::max(groups * bench_memory_bytes(plan), static_cast<double>(plan.triad_bytes)), facts,
                  fmt::format("{} ranks{}", plan.ranks, plan.peers.empty() ? "" : " and as many of each peer"));
   require_writable(options.output);
   require_writable(options.json);

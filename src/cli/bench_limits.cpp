@@ -114,14 +114,14 @@ std::vector<Limit> measure_copies(std::size_t bytes) {
 
 std::vector<Limit> measure_line() {
   if (core_count() < 2) return {};
-  constexpr std::uint32_t kTurns = 2000;
+  constexpr std::uint32_t kTurns = 500;
   struct alignas(128) Line {
     std::atomic<std::uint32_t> turn{0};
   };
   Line lines[2];
   std::uint32_t done[2] = {0, 0};
   // Each answers the other: a turn is two lines, one after the other.
-  const std::vector<double> times = time_team(2, 20, [&](int index) {
+  const std::vector<double> times = time_team(2, 10, [&](int index) {
     const auto self = static_cast<std::size_t>(index);
     Line &own = lines[self], &other = lines[1 - self];
     for (const std::uint32_t end = done[self] + kTurns; done[self] != end;) {
@@ -136,7 +136,7 @@ std::vector<Limit> measure_line() {
 }
 
 std::vector<Limit> measure_wakes() {
-  constexpr int kWakes = 50;
+  constexpr int kWakes = 20;
   std::vector<Limit> limits;
   for (const int sleep_us : {20, 200, 2000}) {
     std::atomic<std::uint32_t> word{0};
@@ -149,15 +149,13 @@ std::vector<Limit> measure_wakes() {
         asleep = static_cast<int>(round);
         while (word.load() < round) futex(word, FUTEX_WAIT_PRIVATE, round - 1);
         woken_ns = bench_now_ns();
-        while (word.load() < round + (1U << 16U)) {  // until it has been looked at
-        }
+        while (word.load() < round + (1U << 16U)) std::this_thread::yield();  // until it has been looked at
         word = round;
       }
     });
     pin_to_core(0);
     for (std::uint32_t round = 1; round <= kWakes; ++round) {
-      while (asleep != static_cast<int>(round) || word.load() != round - 1) {
-      }
+      while (asleep != static_cast<int>(round) || word.load() != round - 1) std::this_thread::yield();
       busy_until(bench_now_ns() + std::int64_t{sleep_us} * 1000);
       woken_ns = 0;
       const std::int64_t begin = bench_now_ns();

@@ -144,6 +144,7 @@ BenchPlan plan_bench(const BenchOptions& options, int usable_cores) {
   plan.check = options.check != 0;
   plan.loop = options.loop;
   plan.pin = options.pin;
+  if (!options.triad_bytes.empty()) plan.triad_bytes = parse_bytes("--triad", options.triad_bytes);
   plan.plain = parse_choice("--memory", options.memory, "registered", "plain");
   plan.skewed = parse_choice("--skew", options.skew, "even", "one");
   for (const Collective collective : plan.collectives)

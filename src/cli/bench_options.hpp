@@ -21,6 +21,7 @@ struct BenchOptions {
   int iterations = 20, warmup = 5, check = 1;
   std::string op = "sum", dtype = "float";
   int root = 0;
+  std::string triad_bytes;
   std::string memory = "registered", in_place = "both", skew = "even";
   bool loop = false, pin = false;
   double timeout_s = 0;
@@ -48,6 +49,7 @@ struct BenchPlan {
   bool plain = false;  // memory
   bool loop = false;
   bool pin = false;
+  std::size_t triad_bytes = 0;  // all arrays together; 0: no triad
   int iterations = 0, warmup = 0;
   bool check = true;
   std::vector<std::string> peers;

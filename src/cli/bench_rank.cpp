@@ -289,14 +289,18 @@ BenchReply BenchRank::stream(const std::string& line) {
   return time_streams(static_cast<int>(size_word(words, 4)), refresh, [&] { sink_ ^= run_stream(stream); });
 }
 
-// "triad BYTES ITERATIONS BYPASS": this rank's part of one array, of three.
+// "triad BYTES ITERATIONS BYPASS": this rank's part of one array, of three. Takes the place of the buffers until others
+// are reserved.
 BenchReply BenchRank::triad(const std::string& line) {
   const std::vector<std::string_view> words = words_of(line);
   const std::size_t bytes = std::max(size_word(words, 1) / kPageBytes, std::size_t{1}) * kPageBytes;
-  const BenchBuffer memory(comm_, 3 * bytes, true);
-  std::fill_n(memory.get(), 3 * bytes, std::byte{1});
-  const std::byte* const from[] = {memory.get(), memory.get() + bytes};
-  std::byte* const to[] = {memory.get() + 2 * bytes};
+  if (first_.bytes() != 3 * bytes) {
+    first_ = {};
+    first_ = BenchBuffer(comm_, 3 * bytes, true);
+    std::fill_n(first_.get(), 3 * bytes, std::byte{1});
+  }
+  const std::byte* const from[] = {first_.get(), first_.get() + bytes};
+  std::byte* const to[] = {first_.get() + 2 * bytes};
   const BenchStream stream{from, to, bytes, size_word(words, 3) != 0};
   return time_streams(
       static_cast<int>(size_word(words, 2)), [] {}, [&] { sink_ ^= run_stream(stream); });

@@ -4,7 +4,6 @@
 #include "cli/bench_sizes.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,13 +13,6 @@ namespace {
 constexpr int kStreamIterations = 5;
 constexpr std::size_t kLeastStreamBytes = 64U << 10;  // below it, a stream measures the clock
 constexpr std::size_t kLeastTriadBytes = 1U << 20;
-constexpr std::size_t kSmallTriad = 256U << 20, kLargeTriad = 1536U << 20;  // all arrays together
-
-// Larger than the last-level cache, several times if it is not huge.
-std::size_t triad_bytes() {
-  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kSmallTriad, kLargeTriad);
-}
 
 std::vector<std::vector<std::int64_t>> times_of(const std::vector<BenchReply>& replies) {
   std::vector<std::vector<std::int64_t>> times;
@@ -95,7 +87,8 @@ void BenchSession::reserve() {
 void BenchSession::measure_triad() {
   const BenchPlan& plan = run_.plan;
   if (plan.sizes_bytes.back() < kLeastTriadBytes) return;
-  const std::size_t part = triad_bytes() / 3 / static_cast<std::size_t>(plan.ranks) / 4096 * 4096;
+  const std::size_t part = plan.triad_bytes / 3 / static_cast<std::size_t>(plan.ranks) / 4096 * 4096;
+  if (part == 0) return;
   double best_ns = 0;
   for (const int bypass : {0, 1}) {
     if (bypass == 1 && !has_bypass()) continue;
@@ -243,8 +236,8 @@ BenchRow BenchSession::measure_row(const BenchCase& bench_case) {
 void BenchSession::measure() {
   const std::vector<BenchCase> cases = bench_cases(run_.plan);
   listener_.progress(0, "memory");
-  reserve();
   measure_triad();
+  reserve();
   listener_.start(run_);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     listener_.progress(static_cast<double>(i) / static_cast<double>(cases.size()), label_of(cases[i]));

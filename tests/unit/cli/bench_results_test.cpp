@@ -141,7 +141,7 @@ TEST(BenchLimits, are_shown_in_columns_and_as_json) {
   const std::vector<Limit> limits{{"stream copy", 2, 65536, 12.345, 1234.5, "GB/s"}, {"line", 1, 0, 80, 70, "ns"}};
   const std::string table = limits_table(limits);
   EXPECT_NE(table.find("stream copy"), std::string::npos);
-  EXPECT_NE(table.find("      64 KiB      12.35       1234  GB/s\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("    64 KiB      12.35       1234  GB/s\n"), std::string::npos) << table;
   EXPECT_NE(limits_json(limits, "h\"ost", "cpu").find("\"host\": \"h\\\"ost\""), std::string::npos);
 }
 

@@ -124,7 +124,7 @@ class Bench(unittest.TestCase):
         self.assertIn("--ranks 3: zc run has started 2; leave --ranks out", other.stderr)
 
     def test_the_bound_is_known_from_a_mebibyte_on(self):
-        _, data = self.measure("all_gather", "--threads", "--ranks", "2", "-b", "1M", "-e", "1M", "-n", "1", "-w", "0", "--in-place", "in")
+        _, data = self.measure("all_gather", "--threads", "--ranks", "2", "-b", "1M", "-e", "1M", "-n", "1", "-w", "0", "--in-place", "in", "--triad", "4M")
         self.assertGreater(data["triad_gbs"], 0)
         self.assertGreater(data["results"][0]["bound_percent"], 0)
         self.assertIsNone(data["results"][0]["out_of_place"])
@@ -194,12 +194,9 @@ class Bench(unittest.TestCase):
         self.assertIn("build the target zc_peer_gloo (Debian: apt install libgloo-dev)", result.stderr)
 
     def test_limits_are_shown(self):
-        table = bench("limits", "--bytes", "256K", "--threads", "1")
-        self.assertEqual(table.returncode, 0)
-        self.assertIn("first touch of a page, memfd", table.stdout)
         data = json.loads(bench("limits", "--bytes", "256K", "--threads", "1", "--json").stdout)
         names = [limit["what"] for limit in data["limits"]]
-        for name in ("stream read", "stream fill", "stream copy", "stream triad", "memcpy"):
+        for name in ("stream read", "stream fill", "stream copy", "stream triad", "memcpy", "first touch of a page, memfd"):
             self.assertIn(name, names)
         self.assertTrue(all(0 < limit["median"] for limit in data["limits"]))
 
