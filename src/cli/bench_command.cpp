@@ -198,8 +198,10 @@ int with_threads(const BenchOptions& options, Job& job, int ranks) {
   std::vector<zc_comm*> handles(static_cast<std::size_t>(ranks));
   require_ok(zc_comm_create_threads(ranks, &config, handles.data()), "zc_comm_create_threads");
   std::vector<CommPointer> comms;
+  comms.reserve(handles.size());
   for (zc_comm* handle : handles) comms.emplace_back(handle);
   std::vector<std::thread> threads;
+  threads.reserve(handles.size());
   const auto join = [&] {
     for (std::thread& thread : threads) thread.join();
   };

@@ -32,6 +32,7 @@ BenchDriver::BenchDriver() : name_(new_name()), listener_(listen_at(name_)), sto
 
 std::vector<bool> BenchDriver::wait(const std::vector<int>& fds, int timeout_ms) {
   std::vector<pollfd> polled;
+  polled.reserve(fds.size() + 1);
   for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
   polled.push_back({stop_.get(), POLLIN, 0});
   if (poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) refuse("poll");
@@ -92,6 +93,7 @@ void BenchDriver::expect(const std::string& name, int ranks, double limit_s,
 
 std::vector<int> BenchDriver::pids_of(const std::string& group) const {
   std::vector<int> pids;
+  pids.reserve(groups_.at(group).ranks.size());
   for (const Rank& rank : groups_.at(group).ranks) pids.push_back(rank.pid);
   return pids;
 }
@@ -117,6 +119,7 @@ std::vector<BenchReply> BenchDriver::ask(const std::string& name, const std::str
   const std::int64_t end_ns = bench_now_ns() + static_cast<std::int64_t>(limit_s_ * 1e9);
   while (!missing.empty()) {
     std::vector<int> fds;
+    fds.reserve(missing.size());
     for (const std::size_t rank : missing) fds.push_back(group.ranks[rank].socket.fd());
     const auto left_ms = (end_ns - bench_now_ns()) / 1'000'000 + 1;
     const std::vector<bool> readable =

@@ -18,14 +18,15 @@ class BenchDriver {
   // Of the socket.
   const std::string& name() const { return name_; }
 
-  // Waits until all ranks of `group` have come. `trouble` is asked ten times a second: a text is why they never will.
-  void expect(const std::string& group, int ranks, double limit_s,
+  // Waits until all ranks of the group `name` have come. `trouble` is asked ten times a second: a text is why they
+  // never will.
+  void expect(const std::string& name, int ranks, double limit_s,
               const std::function<std::optional<std::string>()>& trouble);
   const std::string& library_of(const std::string& group) const { return groups_.at(group).library; }
   std::vector<int> pids_of(const std::string& group) const;
 
   // What each rank answers. Throws Failure: a rank says error or ends, or `limit_s` (0: none) has passed.
-  std::vector<BenchReply> ask(const std::string& group, const std::string& line);
+  std::vector<BenchReply> ask(const std::string& name, const std::string& line);
   void set_limit(double limit_s) { limit_s_ = limit_s; }
 
   // Ends all ranks.

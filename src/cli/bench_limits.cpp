@@ -182,7 +182,7 @@ std::vector<Limit> measure_faults(std::size_t bytes) {
       times.push_back(static_cast<double>(bench_now_ns() - begin));
     }
     limits.push_back(time_of(shared ? "first touch of a page, memfd" : "first touch of a page, private", bytes,
-                             static_cast<double>(bytes / kPageBytes), times));
+                             static_cast<double>(bytes) / static_cast<double>(kPageBytes), times));
   }
   return limits;
 }

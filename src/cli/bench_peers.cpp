@@ -34,9 +34,9 @@ std::string find_program(const std::string& group, const std::string& folder) {
   if (folder.empty()) folders = {folder_of_zc(), folder_of_zc() + "/../bench/peers"};
   std::string places;
   for (const std::string& place : folders) {
-    const std::string path = place + "/" + name;
+    std::string path = place + "/" + name;
     if (access(path.c_str(), X_OK) == 0) return path;
-    places += (places.empty() ? "" : " or ") + place;
+    places.append(places.empty() ? "" : " or ").append(place);
   }
   const PeerCommand command = peer_command(group, "", "", 1, 1, false);
   throw Failure(

@@ -16,6 +16,7 @@ constexpr std::size_t kLeastTriadBytes = 1U << 20;
 
 std::vector<std::vector<std::int64_t>> times_of(const std::vector<BenchReply>& replies) {
   std::vector<std::vector<std::int64_t>> times;
+  times.reserve(replies.size());
   for (const BenchReply& reply : replies) times.push_back(reply.times_ns);
   return times;
 }
@@ -29,7 +30,7 @@ void require_equal_lengths(const std::string& group, const std::vector<BenchRepl
 
 // "all_gather of 64 KiB"
 std::string label_of(const BenchCase& bench_case) {
-  const std::string name = info_of(bench_case.collective).name;
+  std::string name = info_of(bench_case.collective).name;
   if (bench_case.count == 0) return name;
   return name + " of " + bytes_text(static_cast<double>(bench_case.count * zc_dtype_bytes(bench_case.dtype)));
 }

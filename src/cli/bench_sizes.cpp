@@ -29,8 +29,8 @@ std::size_t parse_bytes(const std::string& option, const std::string& text) {
     }
   }
   char* end = nullptr;
-  const double value = number.empty() ? 0 : std::strtod(number.c_str(), &end) * factor;
-  if (number.empty() || *end != '\0' || (!unit.empty() && unit != "B" && unit != "iB"))
+  const double value = std::strtod(number.c_str(), &end) * factor;
+  if (number.empty() || end != number.c_str() + number.length() || (!unit.empty() && unit != "B" && unit != "iB"))
     throw Failure(fmt::format("{} {}: this is no size; write bytes, or 64K, 128M, 1G", option, text), Exit::usage);
   if (value < 1 || value > 0x1p50)
     throw Failure(fmt::format("{} {}: a size is 1 byte or more, and 1024T at most", option, text), Exit::usage);

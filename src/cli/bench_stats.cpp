@@ -1,6 +1,7 @@
 #include "cli/bench_stats.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace zerocomm::cli {
 namespace {
@@ -24,7 +25,7 @@ double percentile(std::span<const double> values, double share) {
   if (values.empty()) return 0;
   std::vector<double> sorted(values.begin(), values.end());
   const auto last = static_cast<double>(sorted.size() - 1);
-  const auto index = static_cast<std::ptrdiff_t>(share * last + 0.5);
+  const auto index = std::lround(share * last);
   std::nth_element(sorted.begin(), sorted.begin() + index, sorted.end());
   return sorted[static_cast<std::size_t>(index)];
 }

@@ -39,6 +39,7 @@ std::vector<double> time_team(int threads, int times, const std::function<void(i
   std::vector<std::vector<std::int64_t>> taken(static_cast<std::size_t>(threads));
   std::barrier gate(threads);
   std::vector<std::thread> team;
+  team.reserve(taken.size());
   for (int index = 0; index < threads; ++index)
     team.emplace_back([&, index] {
       pin_to_core(index);
