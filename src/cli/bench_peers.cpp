@@ -34,7 +34,7 @@ std::string find_program(const std::string& group, const std::string& folder) {
   if (folder.empty()) folders = {folder_of_zc(), folder_of_zc() + "/../bench/peers"};
   std::string places;
   for (const std::string& place : folders) {
-    std::string path = place + "/" + name;
+    std::string path = fmt::format("{}/{}", place, name);
     if (access(path.c_str(), X_OK) == 0) return path;
     places.append(places.empty() ? "" : " or ").append(place);
   }
