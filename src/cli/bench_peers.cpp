@@ -40,7 +40,8 @@ std::string find_program(const std::string& group, const std::string& folder) {
   }
   const PeerCommand command = peer_command(group, "", "", 1, 1, false);
   throw Failure(
-      fmt::format("--compare {}: there is no {} in {}; build the target {} (Debian: apt install {}), or say "
+      fmt::format("--compare {}: there is no {} in {}; with -DZC_BUILD_BENCH=ON build the target {} (Debian: apt "
+                  "install {}), or say "
                   "--peers FOLDER",
                   group, name, places, name, command.package));
 }
