@@ -132,15 +132,16 @@ int Job::drive() {
   describe();
   start_peers();
   const bool csv = options_.csv;
-  const BenchSession::Listener listener{[&](const BenchRun& run) {
-                                          progress_.clear();
-                                          output_.put(csv ? csv_header(run) : table_header(run));
-                                        },
-                                        [&](const BenchRun& run, const BenchRow& row) {
-                                          progress_.clear();
-                                          output_.put(csv ? csv_row(run, row) : table_row(run, row));
-                                        },
-                                        [&](double done, const std::string& next) { progress_.show(done, next); }};
+  const BenchSession::Listener listener{
+      [&](const BenchRun& run) {
+        progress_.clear();
+        output_.put(csv ? csv_header(run) : table_header(run));
+      },
+      [&](const BenchRun& run, const BenchRow& row) {
+        progress_.clear();
+        output_.put(csv ? csv_row(run, row) : table_title(run, row) + table_row(run, row));
+      },
+      [&](double done, const std::string& next) { progress_.show(done, next); }};
   BenchSession(driver_, run_, listener).measure();
   run_.end_time = time_text();
   driver_.quit();

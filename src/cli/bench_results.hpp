@@ -69,6 +69,9 @@ bool has_failed(const BenchRun& run);                // exit status 1
 std::string fitted(double value, int width);
 
 std::string table_header(const BenchRun& run);
+// Before the youngest row: the name of its collective, where that is another than before. Empty where there is only
+// one.
+std::string table_title(const BenchRun& run, const BenchRow& row);
 std::string table_row(const BenchRun& run, const BenchRow& row);
 std::string table_footer(const BenchRun& run);
 std::string csv_header(const BenchRun& run);

@@ -118,6 +118,13 @@ std::string table_header(const BenchRun& run) {
   return text + "#\n" + heads(run);
 }
 
+std::string table_title(const BenchRun& run, const BenchRow& row) {
+  if (run.plan.collectives.size() < 2) return "";
+  const bool goes_on =
+      run.rows.size() > 1 && run.rows[run.rows.size() - 2].bench_case.collective == row.bench_case.collective;
+  return goes_on ? "" : line(info_of(row.bench_case.collective).name);
+}
+
 std::string table_row(const BenchRun& run, const BenchRow& row) {
   const BenchCase& bench_case = row.bench_case;
   const CollectiveInfo& info = info_of(bench_case.collective);

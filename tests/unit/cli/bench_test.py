@@ -93,6 +93,8 @@ class Bench(unittest.TestCase):
                     for line, row in zip(lines, data["results"]):
                         self.assertEqual(line[:4], [str(row["size"]), str(row["count"]), row["type"], row["redop"]])
                         self.assertEqual(len(line), 20)
+                    titles = [line[2:] for line in table.splitlines() if line[2:] in NAMES]
+                    self.assertEqual(titles, NAMES)
                     self.assertEqual(data["config"]["ranks_are"], "threads" if how else "processes")
                     pids = [device["pid"] for device in data["config"]["devices"]]
                     self.assertEqual(len(set(pids)), 1 if how else int(ranks))
