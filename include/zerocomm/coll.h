@@ -36,15 +36,14 @@ typedef struct zc_coll_options zc_coll_options;
 /** Options of one collective. Zero in a member means its default. */
 struct zc_coll_options {
   size_t struct_size;
-  int64_t deadline_ns;   /**< default: the communicator's */
-  void *stream;          /**< NULL: host memory, blocking. Others are UNSUPPORTED in this build */
-  zc_dtype output_dtype; /**< of the reductions; default: the input's. f32, f16 and bf16 combine freely */
-  zc_traffic traffic;    /**< how to book the bytes; default: data */
-  double premul;         /**< factor of ZC_OP_PREMUL_SUM; default 1; ZC_PREMUL_ZERO for a true zero */
-  struct zc_request *
-      *request; /**< not NULL: return at once, and write the request here, NULL after a refusal; see request.h */
-  int64_t tag;  /**< with a request, and of zc_send and zc_recv: which calls meet. Any number */
-  const char *algorithm; /**< name of a schedule that moves the data, such as "ring"; default: the native form.
+  int64_t deadline_ns;         /**< default: the communicator's */
+  void *stream;                /**< NULL: host memory, blocking. Others are UNSUPPORTED in this build */
+  zc_dtype output_dtype;       /**< of the reductions; default: the input's. f32, f16 and bf16 combine freely */
+  zc_traffic traffic;          /**< how to book the bytes; default: data */
+  double premul;               /**< factor of ZC_OP_PREMUL_SUM; default 1; ZC_PREMUL_ZERO for a true zero */
+  struct zc_request **request; /**< not NULL: return at once, with the request here, or NULL after a refusal */
+  int64_t tag;                 /**< with a request, and of zc_send and zc_recv: which calls meet. Any number */
+  const char *algorithm;       /**< name of a schedule that moves the data, such as "ring"; default: the native form.
                                     zc_schedule_algorithm lists them. Same on all ranks */
   const struct zc_schedule *schedule; /**< the caller's own schedule instead: verified, for this collective, ranks and
                                            root. Read until the call is over */

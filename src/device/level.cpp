@@ -53,10 +53,10 @@ Level best_level() noexcept {
 }
 
 LevelChoice choose_level(const std::optional<std::string>& wish, Level best) {
-  if (!wish || *wish == "auto") return {ZC_OK, best, "the best that this processor has"};
+  if (!wish || *wish == "auto") return {ZC_OK, best, "the best here"};  // so short that it takes no memory
   for (const Level level : kLevels) {
     if (*wish != level_name(level)) continue;
-    if (level <= best) return {ZC_OK, level, std::string(kVariable) + " asks for it"};
+    if (level <= best) return {ZC_OK, level, "by ZC_KERNELS"};
     return {ZC_UNSUPPORTED, best,
             format("the variable %s is \"%s\"; the best that this processor has is %s", kVariable, level_name(level),
                    level_name(best))};

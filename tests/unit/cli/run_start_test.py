@@ -6,6 +6,7 @@ import pty
 import re
 import resource
 import shutil
+import socket
 import subprocess
 
 import run_harness
@@ -64,12 +65,13 @@ class Start(run_harness.RunTest):
         return value
 
     def test_a_free_port_is_found_where_none_is_given(self):
-        for asked, address in (
-            ("tcp", "127.0.0.1"),
-            ("tcp://:0", "127.0.0.1"),
-            ("tcp://127.0.0.2:0", "127.0.0.2"),
-            ("tcp://localhost:0", "localhost"),
-        ):
+        rows = [("tcp", "127.0.0.1"), ("tcp://:0", "127.0.0.1"), ("tcp://127.0.0.2:0", "127.0.0.2")]
+        try:
+            socket.gethostbyname("localhost")
+            rows.append(("tcp://localhost:0", "localhost"))
+        except OSError:
+            pass  # a system without names
+        for asked, address in rows:
             value = self.rendezvous_of_ranks(asked)
             self.assertRegex(value, rf"^tcp://{re.escape(address)}:[1-9]\d*$")
         for asked in ("auto", "local", "tcp://127.0.0.1:29400", "tcp://::1:0", "tcpp"):
