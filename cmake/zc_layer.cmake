@@ -19,7 +19,7 @@ function(zc_add_layer folder)
   zc_set_warnings(${target})
   if(ZC_CLANG_TIDY)
     set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY
-      "${ZC_CLANG_TIDY_PROGRAM};--warnings-as-errors=*;--quiet;--extra-arg=-Wno-unknown-warning-option")
+      "${ZC_CLANG_TIDY_PROGRAM};--warnings-as-errors=*;--quiet;--extra-arg=-Wno-unknown-warning-option;--extra-arg=-Wno-ignored-optimization-argument")
   endif()
   set_property(GLOBAL APPEND PROPERTY ZC_LAYERS ${folder})
   set_property(GLOBAL APPEND PROPERTY ZC_LAYER_LINKS ${arg_LINK})
