@@ -169,9 +169,9 @@ ZC_API ZC_NODISCARD zc_status zc_scatter_from_root(zc_comm *comm, const void *se
  * this rank.
  *
  * Shape      send: count elements. A receive of another count or dtype is MISMATCH on both sides, and nothing moved.
- * Waits      Until the receiver has the elements; there is no buffering. With a request: not at all.
- * Errors     ARGUMENT: to itself. TIMEOUT names peer and tag, unless all requests of this rank are in use: then
- *            a wait for a free one comes first, with a deadline of its own. Options: request, tag, deadline_ns and traffic alone.
+ * Waits      Until the receiver has the elements; there is no buffering. If all requests of this rank are in use, for a free
+ *            one first, within the same deadline. With a request: not at all.
+ * Errors     ARGUMENT: to itself. TIMEOUT names peer and tag. Options: request, tag, deadline_ns and traffic alone.
  * Threads    Any, also beside a collective.
  */
 ZC_API ZC_NODISCARD zc_status zc_send(zc_comm *comm, const void *send, size_t count, zc_dtype dtype, int32_t to,

@@ -15,7 +15,7 @@
  *
  * A rank may have zc_comm_config.requests of them at once; one more is AGAIN, and nothing happened. A request that is over counts
  * until all its ranks have seen that, each in a call of its own: who makes many, faster than others look, tries again after AGAIN.
- * One that was canceled counts until all its ranks have come to it.
+ * One that was canceled counts until all its ranks have come to it or have left.
  *
  * Tags are remembered: each that was ever used costs some 70 bytes, taken when it is used for the first time. Few tags used
  * many times cost nothing after that.

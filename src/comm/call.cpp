@@ -117,7 +117,9 @@ Relation relate(const void* send, std::size_t send_bytes, const void* recv, std:
   if (send_bytes == 0 || recv_bytes == 0) return Relation::empty;
   const auto s = reinterpret_cast<std::uintptr_t>(send), r = reinterpret_cast<std::uintptr_t>(recv);
   if (send == send_in_place && recv == recv_in_place) return Relation::in_place;
-  return s + send_bytes <= r || r + recv_bytes <= s ? Relation::disjoint : Relation::overlapping;
+  // By distances: the sum of an address and a length may be too large for a word.
+  const bool apart = s <= r ? r - s >= send_bytes : s - r >= recv_bytes;
+  return apart ? Relation::disjoint : Relation::overlapping;
 }
 
 }  // namespace zerocomm::comm

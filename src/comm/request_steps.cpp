@@ -173,28 +173,34 @@ void Requests::end(zc_request& request, zc_status status) noexcept {
   ring(comm_->own_block().bell);
 }
 
-// It is over here. The others are told, as they come, and when all have told this rank its slot is free.
+// It is over here. The others are told, as they come, and when all have told this rank its slot is free. A rank that
+// has left without coming needs no telling and will not tell; one that came tells as it leaves.
 void Requests::linger(zc_request& request) noexcept {
-  // Nothing is used again after the communicator's end, or this rank's.
-  if (comm_->dead() || stopped_) return unlist(request);
+  // Nothing is used again after the communicator's end.
+  if (comm_->dead()) return unlist(request);
   const Posts all = posts(request);
   bool all_told = true;
+  std::uint32_t told_by = 0;  // when all of them have
   for (std::size_t i = 0; i < all.count(); ++i) {
     const std::int32_t rank = all.rank(i);
+    if (rank == comm_->rank()) continue;
     Place& place = request.places[rank];
-    if (rank == comm_->rank() || place.told) continue;
-    find(request, rank);
+    transport::RankBlock& block = comm_->control().rank(rank);
+    const bool left = block.detached.load() != 0;  // first: it may have posted just before
+    if (!place.told) find(request, rank);
     if (!place.is_known()) {
+      if (left) continue;
       all_told = false;
-      continue;
     }
+    ++told_by;
+    if (!place.is_known() || place.told) continue;
     all.slot(rank).seen.fetch_add(1);
     place.told = true;
     step("request seen");
-    transport::RankBlock& block = comm_->control().rank(rank);
     if (block.wants_slot.load() != 0) ring(block.bell);
   }
-  if (!all_told || own_slot(request).seen.load() != all.count() - 1) return;
+  if (stopped_) return unlist(request);  // its own slots are used no more
+  if (!all_told || own_slot(request).seen.load() != told_by) return;
   comm_->control().request_hash(comm_->rank(), request.slot).store(0);
   step("request free");
   unlist(request);

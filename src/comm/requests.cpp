@@ -77,6 +77,8 @@ void Requests::stop() noexcept {
     if (request.phase == Phase::gathering || request.phase == Phase::moving)
       end(request, fail(ZC_STATE, "rank %d: the communicator was destroyed with %s, %s, in flight", comm_->rank(),
                         posts(request).name().c_str(), describe(request.operation.call).c_str()));
+    else if (request.listed)
+      linger(request);  // a last time
   }
 }
 
@@ -98,7 +100,8 @@ zc_request* Requests::find_free() noexcept {
   return nullptr;
 }
 
-void Requests::fill_in(zc_request& request, const Operation& operation, const transport::RequestKey& key) noexcept {
+void Requests::fill_in(zc_request& request, const Operation& operation, const transport::RequestKey& key,
+                       std::int64_t since_ns) noexcept {
   const auto ranks = static_cast<std::size_t>(comm_->ranks());
   request.operation = operation;
   request.key = key;
@@ -106,7 +109,7 @@ void Requests::fill_in(zc_request& request, const Operation& operation, const tr
   request.total_bytes = operation.send_bytes + operation.recv_bytes;
   request.status = ZC_OK;
   request.deadline_ns = operation.deadline_ns != 0 ? operation.deadline_ns : comm_->settings().deadline_ns;
-  request.since_ns = now_ns();
+  request.since_ns = since_ns != 0 ? since_ns : now_ns();
   std::fill_n(request.places, ranks, Place{});
   request.places[comm_->rank()].slot = static_cast<std::int32_t>(request.slot);
   if (operation.counts == nullptr) return;
@@ -138,7 +141,7 @@ void Requests::post(zc_request& request) noexcept {
   comm_->control().ring_all();
 }
 
-zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_request** request) {
+zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_request** request, std::int64_t since_ns) {
   ZC_TRY(comm_->check_alive());
   transport::RequestKey key = key_of(*comm_, operation, tag);
   const auto try_to = [&] {
@@ -150,7 +153,7 @@ zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_reques
     bring_memory(operation);
     std::uint64_t& turn = turns_[{tag, key.from, key.to}];
     key.turn = turn;
-    fill_in(*found, operation, key);
+    fill_in(*found, operation, key, since_ns);
     found->keep = comm_->shared_from_this();
     found->phase = Phase::gathering;
     found->held = true;
@@ -177,10 +180,11 @@ zc_status Requests::make(const Operation& operation, std::int64_t tag, zc_reques
 }
 
 zc_status Requests::make_and_wait(const Operation& operation, std::int64_t tag) {
+  const std::int64_t since_ns = now_ns();
+  const std::int64_t deadline_ns = operation.deadline_ns != 0 ? operation.deadline_ns : comm_->settings().deadline_ns;
   zc_request* request = nullptr;
-  auto& wants_slot = comm_->own_block().wants_slot;
   for (;;) {
-    const zc_status status = make(operation, tag, &request);
+    const zc_status status = make(operation, tag, &request, since_ns);
     if (status == ZC_OK) return wait(*request);
     // A slot whose request is over here comes back when the others have seen that; the caller's own do not.
     const auto comes_back = [&] {
@@ -188,16 +192,36 @@ zc_status Requests::make_and_wait(const Operation& operation, std::int64_t tag) 
       return std::any_of(requests_.get(), requests_.get() + count_, [](const zc_request& one) { return !one.held; });
     };
     if (status != ZC_AGAIN || !comes_back()) return status;
-    const auto ready = [&]() -> int {
-      work();
-      const std::lock_guard lock(mutex_);
-      return find_free() != nullptr;
-    };
-    wants_slot.fetch_add(1);
-    const zc_status waited = comm_->wait(ready, {operation.deadline_ns, "a wait for a free request", nullptr, true});
-    wants_slot.fetch_sub(1);
-    ZC_TRY(waited);
+    ZC_TRY(wait_for_slot(operation, tag, deadline_ns, since_ns));
   }
+}
+
+zc_status Requests::wait_for_slot(const Operation& operation, std::int64_t tag, std::int64_t deadline_ns,
+                                  std::int64_t since_ns) noexcept {
+  const auto ready = [&]() -> int {
+    work();
+    const std::lock_guard lock(mutex_);
+    return find_free() != nullptr;
+  };
+  const auto name_culprit = [&](std::int32_t*, char* text, std::size_t capacity_bytes) {
+    std::snprintf(
+        text, capacity_bytes,
+        "all %zu requests of this rank are in use, %zu of them in flight, and none came free for %s, tag %lld", count_,
+        in_flight(), describe(operation.call).c_str(), static_cast<long long>(tag));
+  };
+  FunctionRef<void(std::int32_t*, char*, std::size_t)> who = name_culprit;
+  const std::int64_t left = deadline_ns - (now_ns() - since_ns);
+  WaitSpec spec;
+  spec.deadline_ns = left > 0 ? left : ZC_POLL;
+  spec.told_ns = deadline_ns;
+  spec.label = collective_name(operation.call.collective);
+  spec.blame = &who;
+  spec.announced = true;
+  auto& wants_slot = comm_->own_block().wants_slot;
+  wants_slot.fetch_add(1);
+  const zc_status waited = comm_->wait(ready, spec);
+  wants_slot.fetch_sub(1);
+  return waited;
 }
 
 std::int64_t Requests::left_ns(const zc_request& request) const noexcept {
@@ -220,37 +244,31 @@ zc_status Requests::report(zc_request& request) noexcept {
   return status;
 }
 
-void Requests::blame(zc_request& request, std::int32_t* culprit, char* text, std::size_t capacity_bytes) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (request.phase == Phase::gathering)
-    blame_absent(*comm_, posts(request), request.operation, culprit, text, capacity_bytes);
-  else if (request.phase == Phase::moving && !request.working)
-    request.transfer->blame(culprit, text, capacity_bytes);
+void Requests::time_out(const zc_request& request) noexcept {
+  const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
+    if (request.phase == Phase::gathering)
+      blame_absent(*comm_, posts(request), request.operation, culprit, text, capacity_bytes);
+    else if (request.phase == Phase::moving)
+      request.transfer->blame(culprit, text, capacity_bytes);
+  };
+  FunctionRef<void(std::int32_t*, char*, std::size_t)> who = name_culprit;
+  WaitSpec spec;
+  spec.blame = &who;
+  spec.label = collective_name(request.operation.call.collective);
+  spec.told_ns = request.deadline_ns;
+  static_cast<void>(comm_->time_out(spec));
 }
 
 zc_status Requests::test(zc_request& request, bool* over) {
   ZC_TRY(comm_->check_process());
   work();
-  bool late = false;
   {
     const std::lock_guard lock(mutex_);
-    if (request.phase != Phase::over && !request.working && !look(request))
-      late = request.phase != Phase::over && request.deadline_ns >= 0 && left_ns(request) <= 0;
-  }
-  if (late) {
-    const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
-      blame(request, culprit, text, capacity_bytes);
-    };
-    FunctionRef<void(std::int32_t*, char*, std::size_t)> who = name_culprit;
-    WaitSpec spec;
-    spec.blame = &who;
-    spec.label = collective_name(request.operation.call.collective);
-    spec.told_ns = request.deadline_ns;
-    static_cast<void>(comm_->time_out(spec));
-    work();
-  }
-  {
-    const std::lock_guard lock(mutex_);
+    if (request.phase != Phase::over && !request.working && !look(request) && request.phase != Phase::over &&
+        request.deadline_ns >= 0 && left_ns(request) <= 0) {
+      time_out(request);
+      static_cast<void>(look(request));  // which ends it
+    }
     *over = request.phase == Phase::over;
   }
   return *over ? report(request) : ZC_OK;
@@ -263,14 +281,16 @@ zc_status Requests::wait(zc_request& request) {
     return request.phase == Phase::over;
   };
   const auto ready = [&]() -> int { return is_over() ? 1 : 0; };
-  const auto name_culprit = [&](std::int32_t* culprit, char* text, std::size_t capacity_bytes) {
-    blame(request, culprit, text, capacity_bytes);
-  };
-  FunctionRef<void(std::int32_t*, char*, std::size_t)> who = name_culprit;
-  // What has been waited for may have come a little at a time.
+  // What has been waited for may have come a little at a time. Whether it has not, and the end that follows, are one
+  // step: another thread may be about to end it well.
   const auto count_again = [&]() -> std::int64_t {
+    constexpr std::int64_t kOneLookNs = 1;
     const std::lock_guard lock(mutex_);
-    return request.working ? request.deadline_ns : left_ns(request);
+    if (request.phase == Phase::over) return kOneLookNs;
+    if (request.working) return std::max(request.deadline_ns, kOneLookNs);
+    if (const std::int64_t left = left_ns(request); left > 0) return left;
+    time_out(request);
+    return kOneLookNs;
   };
   FunctionRef<std::int64_t()> extend_ns = count_again;
   WaitSpec spec;
@@ -278,10 +298,8 @@ zc_status Requests::wait(zc_request& request) {
     const std::lock_guard lock(mutex_);
     const std::int64_t left = left_ns(request);
     spec.deadline_ns = left > 0 ? left : ZC_POLL;
-    spec.told_ns = request.deadline_ns;
   }
   spec.label = collective_name(request.operation.call.collective);
-  spec.blame = &who;
   spec.announced = true;
   spec.extend_ns = &extend_ns;
   // What stopped the wait ends the request too, but for the thread that may be working on it at this moment.

@@ -27,8 +27,10 @@ class Requests {
   Requests& operator=(const Requests&) = delete;
 
   // Posts it. Throws Error(NO_MEMORY); AGAIN if no slot is free. Either way nothing happened.
-  zc_status make(const Operation& operation, std::int64_t tag, zc_request** request);
-  // The blocking form: waits for a slot too, unless the caller's own requests are in all of them.
+  // Its deadline counts from `since_ns`; 0: from now.
+  zc_status make(const Operation& operation, std::int64_t tag, zc_request** request, std::int64_t since_ns = 0);
+  // The blocking form: waits for a slot too, within the same deadline, unless the caller's own requests are in all of
+  // them.
   zc_status make_and_wait(const Operation& operation, std::int64_t tag);
 
   // What request.h says of them. When `*over`, or wait() has returned, the handle is free.
@@ -58,10 +60,13 @@ class Requests {
   // All of these under the lock.
   void bring_memory(const Operation& operation);
   zc_request* find_free() noexcept;
-  void fill_in(zc_request& request, const Operation& operation, const transport::RequestKey& key) noexcept;
+  void fill_in(zc_request& request, const Operation& operation, const transport::RequestKey& key,
+               std::int64_t since_ns) noexcept;
   void post(zc_request& request) noexcept;
   void list(zc_request& request) noexcept;
   void unlist(zc_request& request) noexcept;
+  // Its deadline has passed: the end of the communicator, with the rank that it waits for.
+  void time_out(const zc_request& request) noexcept;
   // Looks whether it can go on, and does all that needs no time. True: the transfer can go on.
   bool look(zc_request& request) noexcept;
   void gather(zc_request& request) noexcept;
@@ -75,7 +80,8 @@ class Requests {
   // A slice without the lock.
   static zc_status move(zc_request& request) noexcept;
   zc_status report(zc_request& request) noexcept;
-  void blame(zc_request& request, std::int32_t* culprit, char* text, std::size_t capacity_bytes) noexcept;
+  zc_status wait_for_slot(const Operation& operation, std::int64_t tag, std::int64_t deadline_ns,
+                          std::int64_t since_ns) noexcept;
   std::int64_t left_ns(const zc_request& request) const noexcept;
 
   Comm* comm_;

@@ -206,6 +206,7 @@ class Engine {
   mutable std::mutex mutex_;        // guards the machines and what follows up to the atomics
   std::condition_variable landed_;  // a fetch of this rank has ended
   zero::Publication publication_;
+  char open_pass_[64] = {};  // the beginning of its name, for texts
   zero::Reducer reducer_;
   zero::Fetcher fetcher_;
   std::vector<std::uint32_t> holds_;           // acquires of each unit

@@ -17,8 +17,13 @@ zc_status Engine::begin(const char* pass, zc_phase phase) {
   {
     const std::lock_guard lock(mutex_);
     ZC_TRY(check_changes(publication_.published().generation));
+    const bool one_is_open = publication_.pass_open();
     const Verdict verdict = publication_.begin(phase, config_.micro_steps);
+    if (verdict.status != ZC_OK && one_is_open)
+      return fail(verdict.status, "rank %d: pass \"%s\" while pass \"%s\" is open: %s", rank_, pass, open_pass_,
+                  named(kind_, verdict.text).c_str());
     if (verdict.status != ZC_OK) return refuse(verdict);
+    std::snprintf(open_pass_, sizeof open_pass_, "%s", pass);
     fetcher_.begin_pass(pass);
     if (phase != ZC_PHASE_EVAL) open_gradient_pass(phase);
     note_call();

@@ -175,6 +175,9 @@ TEST(FetcherMisuse, is_an_error_that_names_the_calls_of_a_fetcher) {
     fetcher.write(1);
     RANK_OK(zc_fetcher_publish(fetcher, nullptr));
     RANK_OK(zc_fetcher_begin(fetcher, "walk"));
+    RANK_STATUS(ZC_STATE, zc_fetcher_begin(fetcher, "run"));
+    RANK_ERROR_SAYS(
+        "pass \"run\" while pass \"walk\" is open: a pass with phase EVAL is open: zc_fetcher_end comes first");
     RANK_STATUS(ZC_ARGUMENT, acquire(2));
     RANK_STATUS(ZC_ARGUMENT, zc_fetcher_acquire(fetcher, 0, tensors, 0, nullptr));
     int stream = 0;

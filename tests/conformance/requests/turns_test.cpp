@@ -123,6 +123,75 @@ TEST(Leaving, instead_of_coming_to_what_is_canceled_hurts_nobody) {
   EXPECT_EQ(zc_comm_status(group.comm(2)), ZC_OK);
 }
 
+// What one rank of a pair has canceled before the other came. The slots are free again once that one has left, whether
+// it came meanwhile or not.
+class LeftSlots : public testing::TestWithParam<bool> {};
+TEST_P(LeftSlots, come_back_from_a_rank_that_left) {
+  constexpr std::size_t kSlots = 2;
+  RankThreads group(3, {.requests = kSlots});
+  std::array<zc_request*, kSlots> received{}, sent{};
+  std::int32_t value = 0;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const auto tag = static_cast<std::int64_t>(i);
+    const zc_coll_options receiving = with_tag(tag, &received[i]), sending = with_tag(tag, &sent[i]);
+    ASSERT_EQ(zc_recv(group.comm(0), &value, 1, ZC_DTYPE_I32, 1, &receiving), ZC_OK) << zc_last_error();
+    ASSERT_EQ(zc_request_cancel(&received[i]), ZC_OK) << zc_last_error();
+    if (!GetParam()) continue;
+    ASSERT_EQ(zc_send(group.comm(1), &value, 1, ZC_DTYPE_I32, 0, &sending), ZC_OK) << zc_last_error();
+  }
+  const zc_coll_options another = with_tag(7, &received[0]);
+  EXPECT_EQ(zc_recv(group.comm(0), &value, 1, ZC_DTYPE_I32, 2, &another), ZC_AGAIN);
+  group.destroy(1);
+  if (GetParam())
+    for (zc_request*& request : sent) expect_over(&request, ZC_STATE);
+  group.run([](zc_comm* comm, std::int32_t rank) {
+    std::int32_t told = rank == 2 ? 11 : -1;
+    if (rank == 0) RANK_OK(zc_recv(comm, &told, 1, ZC_DTYPE_I32, 2, nullptr));
+    if (rank == 2) RANK_OK(zc_send(comm, &told, 1, ZC_DTYPE_I32, 0, nullptr));
+    if (rank != 1) RANK_CHECK(told == 11, "rank 2 sent %d", told);
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Leaving, LeftSlots, testing::Bool(),
+                         [](const auto& param) { return param.param ? "after_coming" : "without_coming"; });
+
+// The wait for a slot and the wait for the other rank share the deadline of the call.
+TEST(Deadline, of_a_send_counts_from_the_call) {
+  constexpr std::int64_t kAllNs = 2000 * kMillisecondNs, kFullNs = 1500 * kMillisecondNs;
+  RankThreads group(2, {.requests = 1});
+  zc_request* request = nullptr;
+  std::int32_t value = 0;
+  const zc_coll_options first = with_tag(1, &request);
+  ASSERT_EQ(zc_recv(group.comm(0), &value, 1, ZC_DTYPE_I32, 1, &first), ZC_OK) << zc_last_error();
+  ASSERT_EQ(zc_request_cancel(&request), ZC_OK) << zc_last_error();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kFullNs));
+    const zc_coll_options options = with_tag(1);
+    std::int32_t unused = 0;
+    EXPECT_EQ(zc_send(group.comm(1), &unused, 1, ZC_DTYPE_I32, 0, &options), ZC_CANCELED) << zc_last_error();
+  });
+  const auto before = std::chrono::steady_clock::now();
+  const zc_coll_options second = with_tag(5, nullptr, kAllNs);
+  EXPECT_EQ(zc_send(group.comm(0), &value, 1, ZC_DTYPE_I32, 1, &second), ZC_TIMEOUT);
+  EXPECT_TRUE(says("rank 0 waited 2.000 s in zc_send: rank 1 did not come to tag 5")) << zc_last_error();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::nanoseconds(kAllNs + kFullNs));
+  other.join();
+}
+
+TEST(Deadline, of_a_send_that_finds_no_slot_names_the_call) {
+  RankThreads group(2, {.requests = 1});
+  zc_request* request = nullptr;
+  std::int32_t value = 0;
+  const zc_coll_options first = with_tag(1, &request);
+  ASSERT_EQ(zc_recv(group.comm(0), &value, 1, ZC_DTYPE_I32, 1, &first), ZC_OK) << zc_last_error();
+  ASSERT_EQ(zc_request_cancel(&request), ZC_OK) << zc_last_error();
+  const zc_coll_options second = with_tag(5, nullptr, kShortNs);
+  EXPECT_EQ(zc_send(group.comm(0), &value, 1, ZC_DTYPE_I32, 1, &second), ZC_TIMEOUT);
+  EXPECT_TRUE(
+      says("rank 0 waited 0.050 s in zc_send: all 1 requests of this rank are in use, 0 of them in flight, and "
+           "none came free for zc_send(count 1, i32, to rank 1), tag 5"))
+      << zc_last_error();
+}
+
 TEST(Refused, calls_leave_no_request) {
   run_ranks(1, [](zc_comm* comm, std::int32_t) {
     int something = 0;

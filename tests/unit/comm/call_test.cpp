@@ -100,6 +100,10 @@ TEST(Relate, tells_disjoint_in_place_overlapping_and_empty_apart) {
   EXPECT_EQ(relation(0, 8, 0, 8), Relation::overlapping);
   EXPECT_EQ(relation(8, 0, 8, 8), Relation::empty);
   EXPECT_EQ(relate(nullptr, 0, nullptr, 0, nullptr, nullptr), Relation::empty);
+  // One that would end beyond all addresses.
+  const auto* const last = reinterpret_cast<const std::byte*>(UINTPTR_MAX - 7);
+  EXPECT_EQ(relate(last, 100, last + 4, 2, nullptr, nullptr), Relation::overlapping);
+  EXPECT_EQ(relate(base, 4, last, 100, nullptr, nullptr), Relation::disjoint);
 }
 
 }  // namespace
