@@ -53,6 +53,7 @@ typedef struct zc_fetcher_config {
                                memory that zc_window_create takes, until every rank has destroyed its fetcher; default: the
                                library allocates them, zeroed */
   zc_allocator gather_allocator; /**< where gathered units lie, all in one piece; default: memory of the library */
+  int32_t shared_views;          /**< as in zc_zero_config; not with shards of the caller */
 } zc_fetcher_config;
 
 /**
@@ -60,7 +61,8 @@ typedef struct zc_fetcher_config {
  *
  * Errors     ARGUMENT: the layout is for another number of ranks, or a shard is missing. MISMATCH: layout or options differ.
  *            BUDGET: the budget does not hold one unit set of max_held_bytes; the text has the least. NO_MEMORY: on all ranks
- *            if gather_allocator of one gives none, with that rank and the bytes.
+ *            if gather_allocator of one gives none, with that rank and the bytes. UNSUPPORTED: shared_views with another
+ *            placement than flat, or with shards of the caller; ARGUMENT: with an option about gathered units.
  * Memory     Shards and gathered units: nothing for gradients. The layout may go before the fetcher.
  */
 ZC_API ZC_NODISCARD zc_status zc_fetcher_create(zc_comm *comm, const zc_layout *layout, const zc_fetcher_config *config,
@@ -120,6 +122,7 @@ typedef struct zc_fetcher_stats {
   uint64_t budget_bytes;         /**< budget in force */
   uint64_t generation;           /**< last published */
   uint64_t gather_logical_bytes; /**< parameters that the fetches made this rank receive, without padding */
+  uint64_t views;                /**< acquires that gave out addresses in the shards of all ranks (shared_views) */
 } zc_fetcher_stats;
 ZC_API zc_status zc_fetcher_get_stats(const zc_fetcher *fetcher, zc_fetcher_stats *stats);
 

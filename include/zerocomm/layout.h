@@ -238,6 +238,18 @@ ZC_API ZC_NODISCARD zc_status zc_partition(const zc_layout *layout, int32_t rank
 ZC_API ZC_NODISCARD zc_status zc_gather(zc_comm *comm, const zc_layout *layout, size_t unit, const void *const *shards,
                                         void *const *full, const zc_coll_options *options);
 
+/**
+ * Where the tensors of one unit lie in whole flat buffers: zc_gather without a copy.
+ *
+ * Shape      buffers[b]: the shards of all ranks of buffer b end to end (zc_window_view of a contiguous window of them); may be
+ *            NULL where the unit has nothing. tensors[i]: address of the unit's use i, also of a tie; NULL for an empty one.
+ *            tensor_capacity: room.
+ * Errors     UNSUPPORTED: the placement is not flat. ARGUMENT: unit, room or a needed buffer is wrong; nothing was written.
+ * Threads    Any; pure.
+ */
+ZC_API ZC_NODISCARD zc_status zc_layout_view(const zc_layout *layout, size_t unit, const void *const *buffers,
+                                             const void **tensors, size_t tensor_capacity);
+
 ZC_END_DECLS
 
 #endif

@@ -176,4 +176,11 @@ inline void gather(CommView comm, const Layout &layout, std::size_t unit, std::s
   check(zc_gather(comm.get(), layout.get(), unit, shards.data(), full.data(), &raw));
 }
 
+/** Where the tensors of a unit lie in whole flat buffers, one address per buffer. One address per use is written. */
+inline void view(const Layout &layout, std::size_t unit, std::span<const void *const> buffers,
+                 std::span<const void *> tensors) {
+  detail::check_unit("zc::view", layout, unit, tensors.size(), buffers.size());
+  check(zc_layout_view(layout.get(), unit, buffers.data(), tensors.data(), tensors.size()));
+}
+
 }  // namespace zc

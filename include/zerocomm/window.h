@@ -8,7 +8,7 @@
 #ifndef ZEROCOMM_WINDOW_H
 #define ZEROCOMM_WINDOW_H
 
-#include <zerocomm/comm.h>
+#include <zerocomm/coll.h>
 
 ZC_BEGIN_DECLS
 
@@ -43,6 +43,21 @@ ZC_API zc_status zc_window_destroy(zc_window *window);
 
 /** Address and bytes of a rank's part, for direct access; *memory is NULL if it has none. UNSUPPORTED if it cannot be mapped. */
 ZC_API zc_status zc_window_ptr(zc_window *window, int32_t rank, void **memory, size_t *bytes);
+
+/**
+ * All parts of a contiguous window, once every rank has come: an all-gather without a copy. Collective, blocking.
+ *
+ * Shape      *all: address of rank 0's part; the parts of all ranks lie there end to end. *bytes: of all of them.
+ * Agreement  MISMATCH unless all ranks name the same window.
+ * Waits      Until all ranks have called. What a rank wrote to its part before its call is seen after it.
+ * Errors     As a collective; UNSUPPORTED: the window is not contiguous. Options: deadline_ns alone.
+ * Threads    As a collective on the window's communicator.
+ * Memory     To be read until the owners write again, which they do when they know that nobody reads any more: behind a barrier,
+ *            or another call that all ranks have entered.
+ * Cost       A barrier. No byte is moved, and none is counted.
+ */
+ZC_API ZC_NODISCARD zc_status zc_window_view(zc_window *window, const void **all, size_t *bytes,
+                                             const zc_coll_options *options);
 
 /** Announce generation `generation` of this rank's bytes: writes made before are seen by whoever waits for it. STATE if it
  *  would fall. Threads: any. */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <zerocomm/window.h>
-#include <zerocomm/comm.hpp>
+#include <zerocomm/coll.hpp>
 #include <zerocomm/types.hpp>
 
 #include <cstddef>
@@ -66,6 +66,15 @@ class Window : public detail::Handle<detail::View<zc_window>, zc_window, zc_wind
                                     " does not begin at a multiple of " + std::to_string(alignof(T)) + " bytes");
     }
     return {static_cast<T *>(memory), bytes / sizeof(T)};
+  }
+
+  /** All parts of a contiguous window, end to end in rank order, once every rank has called. Collective; moves nothing. */
+  std::span<const std::byte> view(const CollOptions &options = {}) const {
+    const zc_coll_options raw = options.raw();
+    const void *all = nullptr;
+    std::size_t bytes = 0;
+    check(zc_window_view(get(), &all, &bytes, &raw));
+    return {static_cast<const std::byte *>(all), bytes};
   }
 
   /** Announce a generation of this rank's bytes. */

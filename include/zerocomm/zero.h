@@ -126,6 +126,9 @@ typedef struct zc_zero_config {
   zc_pre_reduce_fn pre_reduce; /**< default: none */
   void *pre_reduce_context;
   zc_allocator gather_allocator; /**< where gathered units lie, all in one piece; default: memory of the library */
+  int32_t
+      shared_views; /**< non-zero, in stage 3 with ZC_PLACEMENT_FLAT: nothing is gathered. acquire gives out addresses in
+                             the shards of all ranks, which are one run of shared memory: to be read, never written */
 } zc_zero_config;
 
 /**
@@ -133,8 +136,9 @@ typedef struct zc_zero_config {
  *
  * Errors     ARGUMENT: the layout is for another number of ranks. MISMATCH: layout or options differ. BUDGET: the
  *            budget does not hold one unit set of max_held_bytes plus the gradient slots; the text has the least.
- *            UNSUPPORTED: shard gradients that are not f32. NO_MEMORY: on all ranks if gather_allocator of one gives none,
- *            with that rank and the bytes.
+ *            UNSUPPORTED: shard gradients that are not f32; shared_views elsewhere than in stage 3 with flat placement.
+ *            ARGUMENT: shared_views with an option about gathered units. NO_MEMORY: on all ranks if gather_allocator of
+ *            one gives none, with that rank and the bytes.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_create(zc_comm *comm, const zc_layout *layout, const zc_zero_config *config,
                                              zc_zero **zero);
@@ -172,6 +176,7 @@ ZC_API ZC_NODISCARD zc_status zc_zero_begin(zc_zero *zero, const char *pass, zc_
  *            happens while nothing else is held, nor while k units hold h bytes and the budget for gathered units is at least
  *            h + (k + 1) times the bytes of this one.
  * Threads    Any, at any time. A unit may be acquired several times; it is released as often.
+ * Cost       Copies what others own, unless it is there already; with shared_views none.
  */
 ZC_API ZC_NODISCARD zc_status zc_zero_acquire(zc_zero *zero, size_t unit, const void **tensors, size_t tensor_capacity,
                                               void *stream);
@@ -309,6 +314,7 @@ typedef struct zc_zero_stats {
   uint64_t
       gather_logical_bytes; /**< parameters that the fetches and publications made this rank receive, without padding */
   uint64_t reduce_logical_bytes; /**< gradients that the reductions made this rank receive, without padding */
+  uint64_t views;                /**< acquires that gave out addresses in the shards of all ranks (shared_views) */
 } zc_zero_stats;
 ZC_API zc_status zc_zero_get_stats(const zc_zero *zero, zc_zero_stats *stats);
 

@@ -163,7 +163,7 @@ zc_zero_config = _struct(
     "zc_zero_config", SIZE, (c_size_t, "budget_bytes max_held_bytes"),
     (c_int32, "gradient_slots micro_steps accumulation absent launch slices prefetch drop_released poison"),
     (c_double, "gradient_divisor"), (c_int64, "deadline_ns"), (c_void_p, "pre_reduce pre_reduce_context"),
-    (zc_allocator, "gather_allocator"),
+    (zc_allocator, "gather_allocator"), (c_int32, "shared_views"),
 )  # fmt: skip
 zc_zero_piece = _struct(
     "zc_zero_piece", (c_size_t, "tensor tensor_offset count buffer state_offset"),
@@ -173,7 +173,7 @@ zc_zero_stats = _struct(
     "zc_zero_stats", SIZE,
     (c_uint64, "hits late_hits misses prefetches prefetches_wasted evictions buckets_reduced buckets_before_end"),
     (c_uint64, "buckets_padding_bytes slices_own slices_helped gathered_peak_bytes budget_bytes budget_peak_bytes"),
-    (c_uint64, "generation gather_logical_bytes reduce_logical_bytes"),
+    (c_uint64, "generation gather_logical_bytes reduce_logical_bytes views"),
 )  # fmt: skip
 zc_zero_ledger = _struct(
     "zc_zero_ledger", SIZE,
@@ -195,10 +195,11 @@ zc_reducer_ledger = _struct("zc_reducer_ledger", SIZE, (c_size_t, "gradient_byte
 zc_fetcher_config = _struct(
     "zc_fetcher_config", SIZE, (c_size_t, "budget_bytes max_held_bytes"), (c_int32, "prefetch drop_released poison"),
     (c_int64, "deadline_ns"), (POINTER(c_void_p), "shards"), (zc_allocator, "gather_allocator"),
+    (c_int32, "shared_views"),
 )  # fmt: skip
 zc_fetcher_stats = _struct(
     "zc_fetcher_stats", SIZE, (c_uint64, "hits late_hits misses prefetches prefetches_wasted evictions"),
-    (c_uint64, "gathered_peak_bytes budget_bytes generation gather_logical_bytes"),
+    (c_uint64, "gathered_peak_bytes budget_bytes generation gather_logical_bytes views"),
 )  # fmt: skip
 zc_fetcher_ledger = _struct(
     "zc_fetcher_ledger", SIZE, (c_size_t, "parameter_bytes gather_bytes control_bytes total_bytes"),
@@ -266,7 +267,7 @@ FUNCTIONS = {
     "zc_layout_get_unit": [P, N, P], "zc_layout_find_unit": [P, c_char_p, P],
     "zc_layout_find_tensor": [P, c_char_p, P], "zc_layout_unit_use": [P, N, N, P], "zc_layout_get_use": [P, N, P],
     "zc_layout_get_buffer": [P, N, P], "zc_layout_get_bucket": [P, N, P], "zc_layout_pieces": [P, E, N, P, P],
-    "zc_layout_print": [P, E, P, N, P], "zc_partition": [P, E, N, P, P], "zc_gather": [P, P, N, P, P, P],
+    "zc_layout_print": [P, E, P, N, P], "zc_partition": [P, E, N, P, P], "zc_layout_view": [P, N, P, P, N], "zc_gather": [P, P, N, P, P, P],
     "zc_zero_create": [P, P, P, P], "zc_zero_destroy": [P], "zc_zero_load": [P, N, P, E, E],
     "zc_zero_begin": [P, c_char_p, E], "zc_zero_acquire": [P, N, P, N, P], "zc_zero_release": [P, N, P],
     "zc_zero_prefetch": [P, N], "zc_zero_grad_ready": [P, N, P, P], "zc_zero_grad_absent": [P, N],
@@ -286,7 +287,7 @@ FUNCTIONS = {
     "zc_fetcher_publish": [P, P], "zc_fetcher_publish_unchanged": [P], "zc_fetcher_get_stats": [P, P],
     "zc_fetcher_get_ledger": [P, P],
     "zc_mem_alloc": [P, N, P], "zc_mem_free": [P, P], "zc_cast": [P, E, P, E, N],
-    "zc_window_create": [P, P, P], "zc_window_destroy": [P], "zc_window_ptr": [P, E, P, P],
+    "zc_window_create": [P, P, P], "zc_window_destroy": [P], "zc_window_ptr": [P, E, P, P], "zc_window_view": [P, P, P, P],
     "zc_window_signal": [P, U64], "zc_window_wait": [P, E, U64, P], "zc_window_read": [P, E, N, P, N, U64, P],
     "zc_window_load": [P, E, N, P], "zc_window_store": [P, E, N, U64], "zc_window_add": [P, E, N, U64, P],
     "zc_window_compare_swap": [P, E, N, U64, U64, P], "zc_window_reduce": [P, P],

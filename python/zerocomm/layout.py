@@ -7,7 +7,7 @@ from ctypes import byref
 from . import _structs as c
 from ._library import lib
 from ._structs import DType, Stage, TextForm
-from ._tensors import addresses, as_tensor
+from ._tensors import addresses, as_tensor, view_of
 
 
 class Layout:
@@ -102,6 +102,26 @@ class Layout:
         lib.zc_partition(
             self._handle, rank, self.unit_index(unit), self.pointers(full), self.pointers(shards)
         )
+
+    def view(self, unit, buffers):
+        """
+        The tensors of a unit where they lie in whole flat buffers, such as Window.view gives: a read-only memoryview for every
+        use, valid as long as the buffers; f16 and bf16 as 16-bit numbers, fp8 as bytes. See zc_layout_view.
+        """
+        info, uses, whole = self.info(), self.unit_uses(unit), []
+        if len(buffers) != info["buffer_count"]:
+            raise ValueError(f"the layout has {info['buffer_count']} buffers; {len(buffers)} were given")
+        for index, owner in enumerate(buffers):
+            buffer = self.buffer(index)
+            whole.append(
+                None if owner is None
+                else self._checked(
+                    owner, False, info["ranks"] * buffer["shard_count"], DType(buffer["dtype"]), f"buffer {index}"
+                )
+            )  # fmt: skip
+        found = (ctypes.c_void_p * max(1, len(uses)))()
+        lib.zc_layout_view(self._handle, self.unit_index(unit), self.pointers(whole), found, len(uses))
+        return [view_of(address, *self.tensor_of(use)) for address, use in zip(found, uses)]
 
     pointers = staticmethod(addresses)
 

@@ -69,6 +69,16 @@ class Window(Attached):
         lib.zc_window_ptr(self._handle, rank, byref(memory), byref(count))
         return view_of(memory.value, count.value, DType.U8, writable=True)
 
+    def view(self, **options):
+        """
+        All parts of a contiguous window, end to end in rank order, once every rank has called: a read-only memoryview
+        of bytes, valid until destroy. Collective; nothing is moved. Option: deadline_ns.
+        """
+        made = c.filled(c.zc_coll_options, options)
+        memory, count = ctypes.c_void_p(), ctypes.c_size_t()
+        lib.zc_window_view(self._handle, byref(memory), byref(count), byref(made))
+        return view_of(memory.value, count.value, DType.U8, writable=False)
+
     def signal(self, generation):
         """Announce a generation of this rank's bytes. Error STATE if it would fall."""
         lib.zc_window_signal(self._handle, generation)

@@ -29,6 +29,7 @@ zc_zero_config as_engine(const zc_fetcher_config& config) {
   result.poison = config.poison;
   result.deadline_ns = config.deadline_ns;
   result.gather_allocator = config.gather_allocator;
+  result.shared_views = config.shared_views;
   return result;
 }
 
@@ -116,6 +117,7 @@ zc_status zc_fetcher_get_stats(const zc_fetcher* fetcher, zc_fetcher_stats* stat
     mine.budget_bytes = all.budget_bytes;
     mine.generation = all.generation;
     mine.gather_logical_bytes = all.gather_logical_bytes;
+    mine.views = all.views;
     capi::write_struct(mine, stats, "zc_fetcher_stats");
     return ZC_OK;
   });

@@ -1,5 +1,5 @@
 // zc_gather of layout.h: one unit from the shards of all ranks, straight into the caller's tensors.
-#include "capi/guard.hpp"
+#include "capi/blocking_form.hpp"
 #include "capi/handles_layout.hpp"
 #include "comm/collective.hpp"
 #include "comm/native.hpp"
@@ -37,14 +37,7 @@ zc_status zc_gather(zc_comm* comm, const zc_layout* layout, size_t unit, const v
                     const zc_coll_options* options) {
   return capi::guard([&]() -> zc_status {
     ZC_REQUIRE(comm != nullptr && layout != nullptr, ZC_ARGUMENT, "comm or layout is NULL");
-    const zc_coll_options theirs = capi::read_struct(options, "zc_coll_options");
-    ZC_REQUIRE(theirs.stream == nullptr, ZC_UNSUPPORTED,
-               "rank %d: a stream was given, and this library was built for host memory only", comm->rank());
-    ZC_REQUIRE(theirs.deadline_ns >= 0, ZC_ARGUMENT, "rank %d: a collective waits for all ranks and cannot be polled",
-               comm->rank());
-    ZC_REQUIRE(
-        theirs.request == nullptr && theirs.tag == 0 && theirs.algorithm == nullptr && theirs.schedule == nullptr,
-        ZC_UNSUPPORTED, "rank %d: zc_gather has the blocking, native form alone", comm->rank());
+    const zc_coll_options theirs = capi::read_blocking_form(*comm, options, "zc_gather");
     const shard::Layout& value = layout->value;
     ZC_REQUIRE(value.ranks == comm->ranks(), ZC_ARGUMENT,
                "rank %d: the layout is for %d ranks, the communicator has %d", comm->rank(), value.ranks,

@@ -236,6 +236,14 @@ zc_status zc_layout_print(const zc_layout* layout, zc_text_form form, char* text
   });
 }
 
+zc_status zc_layout_view(const zc_layout* layout, size_t unit, const void* const* buffers, const void** tensors,
+                         size_t tensor_capacity) {
+  return guard([&] {
+    shard::view_unit(value_of(layout), unit, buffers, tensors, tensor_capacity);
+    return ZC_OK;
+  });
+}
+
 zc_status zc_partition(const zc_layout* layout, int32_t rank, size_t unit, const void* const* full,
                        void* const* shards) {
   return guard([&] {

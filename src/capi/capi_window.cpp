@@ -1,5 +1,5 @@
 // window.h.
-#include "capi/guard.hpp"
+#include "capi/blocking_form.hpp"
 #include "comm/window.hpp"
 
 #include <memory>
@@ -65,6 +65,22 @@ zc_status zc_window_ptr(zc_window* window, int32_t rank, void** memory, size_t* 
     ZC_REQUIRE(memory != nullptr && bytes != nullptr, ZC_ARGUMENT, "memory or bytes is NULL");
     *memory = window->memory(rank);
     *bytes = window->bytes(rank);
+    return ZC_OK;
+  });
+}
+
+zc_status zc_window_view(zc_window* window, const void** all, size_t* bytes, const zc_coll_options* options) {
+  return guard([&]() -> zc_status {
+    const comm::Comm& comm = checked(window).comm();
+    ZC_REQUIRE(all != nullptr && bytes != nullptr, ZC_ARGUMENT, "rank %d: all or bytes is NULL", comm.rank());
+    const zc_coll_options mine = capi::read_blocking_form(comm, options, "zc_window_view");
+    ZC_REQUIRE(mine.output_dtype == ZC_DTYPE_NONE && mine.premul == 0 && mine.reproducible == ZC_SWITCH_DEFAULT &&
+                   mine.traffic == ZC_TRAFFIC_DEFAULT,
+               ZC_ARGUMENT, "rank %d: zc_window_view moves nothing: deadline_ns is the only option that it has",
+               comm.rank());
+    ZC_TRY(window->view(mine.deadline_ns));
+    *all = window->memory(0);
+    *bytes = window->total_bytes();
     return ZC_OK;
   });
 }

@@ -34,6 +34,7 @@ constexpr Row kRows[] = {
     {Collective::send, "zc_send", false, false, true},
     {Collective::recv, "zc_recv", false, false, true},
     {Collective::comm_split, "zc_comm_split", false, false, false},
+    {Collective::window_view, "zc_window_view", false, false, false},
 };
 
 const Row* find_row(std::uint32_t collective) {
@@ -70,6 +71,8 @@ std::string describe(const transport::CallRecord& call) {
   } else if (row->collective == Collective::window_create) {
     text +=
         format("words %llu%s", static_cast<unsigned long long>(call.count), call.in_place == 1 ? ", contiguous" : "");
+  } else if (row->collective == Collective::window_view) {
+    text += format("window of call %llu", static_cast<unsigned long long>(call.count));
   } else if (row->collective == Collective::gather_unit) {
     text += format("layout #%016llx, unit %llu", static_cast<unsigned long long>(call.counts_hash),
                    static_cast<unsigned long long>(call.count));

@@ -30,6 +30,7 @@ enum class Collective : std::uint32_t {
   send,
   recv,
   comm_split,
+  window_view,
 };
 
 const char* collective_name(std::uint32_t collective);

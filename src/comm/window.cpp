@@ -36,7 +36,9 @@ std::uint64_t words_key(std::uint64_t call) { return 2 * call + 1; }
 }  // namespace
 
 Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
-    : comm_(comm.shared_from_this()), word_count_(config.word_count == 0 ? 1 : config.word_count) {
+    : comm_(comm.shared_from_this()),
+      word_count_(config.word_count == 0 ? 1 : config.word_count),
+      contiguous_(config.contiguous != 0) {
   const std::size_t word_bytes = checked_mul(word_count_, sizeof(std::uint64_t));
   parts_.reserve(static_cast<std::size_t>(comm.ranks()));
   words_.reserve(static_cast<std::size_t>(comm.ranks()));
@@ -100,6 +102,7 @@ Window::Window(Comm& comm, const zc_window_config& config, zc_status* status)
     group.withdraw(words_key(*own_call), comm.rank());
   }
   if (*status != ZC_OK) return;
+  call_ = *own_call;
   own_bytes_ = given ? 0 : config.bytes;
   own_word_bytes_ = word_bytes;
   comm.window_bytes.fetch_add(own_bytes_);
@@ -179,6 +182,24 @@ zc_status Window::read(std::int32_t rank, std::size_t offset_bytes, void* destin
   comm_->copy(destination, memory(rank) + offset_bytes, bytes, rank, traffic);
   // An owner that was told of an error while this rank was stopped may have written meanwhile.
   return comm_->check_alive();
+}
+
+zc_status Window::view(std::int64_t deadline_ns) const {
+  ZC_REQUIRE(contiguous_, ZC_UNSUPPORTED,
+             "rank %d: zc_window_view: the parts of this window do not lie end to end; zc_window_config.contiguous "
+             "makes one where they do",
+             comm_->rank());
+  Operation what;
+  what.call.collective = static_cast<std::uint32_t>(Collective::window_view);
+  what.call.count = call_;
+  what.deadline_ns = deadline_ns;
+  return run_collective(*comm_, what, nullptr);
+}
+
+std::size_t Window::total_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& part : parts_) bytes += part->bytes;
+  return bytes;
 }
 
 void Window::reduce(const zc_window_reduction& reduction) const {

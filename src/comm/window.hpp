@@ -30,6 +30,9 @@ class Window {
   zc_status read(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
                  std::uint64_t generation, zc_traffic traffic, const WaitSpec& spec) const;
   void reduce(const zc_window_reduction& reduction) const;
+  // Waits for all ranks. Throws Error(UNSUPPORTED) unless the window is contiguous.
+  zc_status view(std::int64_t deadline_ns) const;
+  std::size_t total_bytes() const noexcept;
 
   // Throws Error(ARGUMENT) unless rank (and word) exist.
   void check_rank(std::int32_t rank) const;
@@ -43,6 +46,8 @@ class Window {
 
   std::shared_ptr<Comm> comm_;
   std::size_t word_count_;
+  bool contiguous_;
+  std::uint64_t call_ = 0;     // that made it
   std::size_t own_bytes_ = 0;  // that the library allocated
   std::size_t own_word_bytes_ = 0;
   std::vector<std::shared_ptr<transport::Segment>> parts_;

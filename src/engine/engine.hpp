@@ -37,7 +37,8 @@ struct Release {
 // Where the parameters of one buffer lie: what parameter_at counts from.
 struct ParameterHome {
   zc_window* window = nullptr;
-  std::byte* own = nullptr;  // this rank's part
+  std::byte* own = nullptr;        // this rank's part
+  const std::byte* all = nullptr;  // with views: the whole buffer
 };
 
 // One thread inside a call that reads parameters. It was counted under the lock when it came in.
@@ -137,6 +138,8 @@ class Engine {
   zc_status pin(std::size_t unit);
   zc_status pin_needed(std::size_t unit);
   zc_status pin_all(std::size_t unit);
+  bool gathers() const { return !plan_.full_parameters && !plan_.views; }
+  zc_status wait_for_view(std::uint64_t generation);
   zc_status fetch(std::size_t unit, std::size_t offset_bytes, std::uint64_t generation);
   void land(std::size_t unit, zc_status status);
   void fetch_ahead();
@@ -229,6 +232,8 @@ class Engine {
   std::atomic<std::uint64_t> slices_own_{0};
   std::atomic<std::uint64_t> slices_helped_{0};
   std::atomic<std::uint64_t> gather_bytes_{0};
+  std::atomic<std::uint64_t> views_{0};
+  std::atomic<std::uint64_t> seen_generation_{0};   // with views: all owners have published it
   std::unique_ptr<zc_progress, Release> progress_;  // last: no work of this engine runs once it is gone
 };
 

@@ -40,7 +40,7 @@ std::unique_ptr<zc_window, Release> make_window(zc_comm* comm, const zc_window_c
   return std::unique_ptr<zc_window, Release>(made);
 }
 
-std::byte* own_part(zc_window* window, std::int32_t rank) {
+std::byte* part_of(zc_window* window, std::int32_t rank) {
   void* memory = nullptr;
   std::size_t bytes = 0;
   require_ok(zc_window_ptr(window, rank, &memory, &bytes));
@@ -58,7 +58,7 @@ zero::ReducerConfig reducer_config(const zc_zero_config& config, const MemoryPla
 
 zero::FetcherConfig fetcher_config(const shard::Layout& layout, const zc_zero_config& config, const MemoryPlan& plan) {
   zero::FetcherConfig result;
-  result.arena_bytes = plan.arena_bytes;
+  result.arena_bytes = plan.views ? SIZE_MAX : plan.arena_bytes;  // nothing is placed in it
   result.max_held_bytes = plan.max_held_bytes;
   result.alignment_bytes = gathered_alignment_bytes(layout);
   result.prefetch = config.prefetch;
@@ -87,7 +87,7 @@ struct Agreed {
   const char* name;
   std::uint64_t value;
 };
-constexpr std::size_t kAgreed = 15;
+constexpr std::size_t kAgreed = 16;
 std::array<Agreed, kAgreed> agreed_values(const Kind& kind, std::uint64_t layout_hash, const zc_zero_config& config,
                                           Shards shards) {
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
@@ -105,6 +105,7 @@ std::array<Agreed, kAgreed> agreed_values(const Kind& kind, std::uint64_t layout
            {"prefetch", number(config.prefetch)},
            {"drop_released", number(config.drop_released)},
            {"poison", number(config.poison)},
+           {"shared_views", number(config.shared_views)},
            {"gradient_divisor", std::bit_cast<std::uint64_t>(config.gradient_divisor)}}};
 }
 
@@ -172,8 +173,8 @@ void Engine::make_windows(void* const* shards) {
   config.bytes = plan_.window_bytes;
   config.word_count = words_.count();
   window_ = make_window(comm_, config);
-  own_memory_ = own_part(window_.get(), rank_);
-  parameters_.assign(layout_.buffers.size(), ParameterHome{window_.get(), own_memory_});
+  own_memory_ = part_of(window_.get(), rank_);
+  parameters_.assign(layout_.buffers.size(), ParameterHome{window_.get(), own_memory_, nullptr});
   if (!plan_.parameters_apart) return;
   config.word_count = 0;
   config.contiguous = shards == nullptr;  // flat placement: the whole buffer in one run
@@ -182,7 +183,8 @@ void Engine::make_windows(void* const* shards) {
     if (config.bytes == 0) continue;
     if (shards != nullptr) config.memory = shards[b];
     windows_apart_.push_back(make_window(comm_, config));
-    parameters_[b] = {windows_apart_.back().get(), own_part(windows_apart_.back().get(), rank_)};
+    zc_window* const window = windows_apart_.back().get();
+    parameters_[b] = {window, part_of(window, rank_), plan_.views ? part_of(window, 0) : nullptr};
   }
 }
 

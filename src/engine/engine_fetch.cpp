@@ -28,7 +28,7 @@ zc_status Engine::begin(const char* pass, zc_phase phase) {
     if (phase != ZC_PHASE_EVAL) open_gradient_pass(phase);
     note_call();
   }
-  if (!plan_.full_parameters) fetch_ahead();
+  if (gathers()) fetch_ahead();
   return ZC_OK;
 }
 
@@ -87,19 +87,32 @@ zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t te
              "rank %d: unit %s has %zu tensors, and there is room for %zu", rank_, layout_.units[unit].name.c_str(),
              uses.size(), tensors == nullptr ? 0 : tensor_capacity);
   ZC_TRY(zc_comm_status(comm_));
+  std::uint64_t generation = 0;
   {
     const std::lock_guard lock(mutex_);
     const Verdict verdict = publication_.acquire(held_units());
     if (verdict.status != ZC_OK) return refuse(verdict);
+    generation = publication_.pinned();
     note_call();
     ++acquiring_;
   }
   const Inside inside(acquiring_, mutex_);
-  if (!plan_.full_parameters) ZC_TRY(pin_all(unit));
+  if (plan_.views) ZC_TRY(wait_for_view(generation));
+  if (gathers()) ZC_TRY(pin_all(unit));
   const std::lock_guard lock(mutex_);
-  fetcher_.visit(unit);
+  if (gathers()) fetcher_.visit(unit);
   ++holds_[unit];
   for (std::size_t i = 0; i < uses.size(); ++i) tensors[i] = use_address(uses[i]);
+  return ZC_OK;
+}
+
+// Until all shards are of the generation of this pass. They stay so until this rank, too, is done with it.
+zc_status Engine::wait_for_view(std::uint64_t generation) {
+  views_.fetch_add(1);
+  if (seen_generation_.load() == generation) return ZC_OK;
+  ZC_TRY(wait_for_owners(generation));
+  ZC_TRY(check_changes(generation));
+  seen_generation_.store(generation);
   return ZC_OK;
 }
 
@@ -124,7 +137,7 @@ zc_status Engine::release(std::size_t unit) {
     ZC_REQUIRE(holds_[unit] != 0, ZC_STATE, "rank %d: unit %s is not held", rank_, layout_.units[unit].name.c_str());
     --holds_[unit];
     note_call();
-    if (plan_.full_parameters) return ZC_OK;
+    if (!gathers()) return ZC_OK;
     for (const std::size_t need : layout_.units[unit].needs) poison_dropped(fetcher_.release(need));
   }
   fetch_ahead();
@@ -137,7 +150,7 @@ zc_status Engine::prefetch(std::size_t unit) {
   for (const std::size_t need : layout_.units[unit].needs) {
     std::unique_lock lock(mutex_);
     ZC_REQUIRE(publication_.pass_open(), ZC_STATE, "rank %d: %s_prefetch outside a pass", rank_, kind_.prefix);
-    if (plan_.full_parameters) return ZC_OK;
+    if (!gathers()) return ZC_OK;
     if (fetcher_.resident(need) || fetcher_.fetching(need)) continue;
     if (!owners_published(publication_.pinned()))
       return fail(ZC_AGAIN, "rank %d: not all owners have published", rank_);

@@ -57,12 +57,16 @@ std::byte* Engine::gathered(std::size_t unit, std::size_t offset_bytes) const {
   return layout_.units[unit].persistent ? memory + offset_bytes : memory + plan_.persistent_bytes + offset_bytes;
 }
 
-// What acquire gives out for a use: its storage, in the replica or among the gathered units.
+// What acquire gives out for a use: its storage, in the replica, in the shards of all ranks, or among the gathered
+// units.
 const void* Engine::use_address(std::size_t use_index) const {
   const shard::Use& stored = layout_.uses[layout_.uses[use_index].stored];
   if (stored.in_tensor.count == 0) return nullptr;
   const shard::Block& block = layout_.blocks[stored.block];
   if (plan_.full_parameters) return own_parameter(block, stored.block_offset);
+  if (plan_.views)
+    return parameters_[block.buffer].all + shard::place_in_buffer(block, ranks_, stored.block_offset) *
+                                               zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
   return gathered(block.unit, fetcher_.offset_bytes(block.unit)) + block.unit_offset_bytes +
          stored.block_offset * zc_dtype_bytes(layout_.buffers[block.buffer].dtype);
 }

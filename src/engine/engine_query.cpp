@@ -98,6 +98,7 @@ zc_zero_stats Engine::stats() const {
   stats.generation = publication_.published().generation;
   stats.gather_logical_bytes = gather_bytes_.load();
   stats.reduce_logical_bytes = reduce_bytes_;
+  stats.views = views_.load();
   return stats;
 }
 

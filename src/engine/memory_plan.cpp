@@ -80,7 +80,8 @@ void plan_slots(const shard::Layout& layout, std::int32_t wanted_slots, MemoryPl
 
 void plan_budget(const shard::Layout& layout, const zc_zero_config& config, MemoryPlan& plan) {
   std::size_t all_bytes = 0, most_needed_bytes = 0;
-  if (!plan.full_parameters) {
+  const bool gathers = !plan.full_parameters && !plan.views;
+  if (gathers) {
     for (const shard::Unit& unit : layout.units) {
       std::size_t& group_bytes = unit.persistent ? plan.persistent_bytes : all_bytes;
       group_bytes = checked_add(group_bytes, round_up(unit.gathered_bytes, gathered_alignment_bytes(layout)));
@@ -89,8 +90,7 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
   }
   plan.max_held_bytes = config.max_held_bytes != 0 ? config.max_held_bytes : most_needed_bytes;
   const std::size_t fixed_bytes = plan.ledger.slot_bytes + plan.persistent_bytes;
-  const std::size_t least_bytes =
-      fixed_bytes + (plan.full_parameters ? 0 : std::max(plan.max_held_bytes, most_needed_bytes));
+  const std::size_t least_bytes = fixed_bytes + (gathers ? std::max(plan.max_held_bytes, most_needed_bytes) : 0);
   plan.budget_bytes = config.budget_bytes != 0 ? config.budget_bytes : std::max(least_bytes, fixed_bytes + all_bytes);
   ZC_REQUIRE(plan.budget_bytes >= least_bytes, ZC_BUDGET,
              "a budget of %zu bytes was given, and at least %zu are needed: %zu for %u gradient slots, %zu for "
@@ -98,13 +98,29 @@ void plan_budget(const shard::Layout& layout, const zc_zero_config& config, Memo
              "%zu for units held at once",
              plan.budget_bytes, least_bytes, plan.ledger.slot_bytes, plan.slots, plan.persistent_bytes,
              least_bytes - fixed_bytes);
-  ZC_REQUIRE(plan.full_parameters || plan.max_held_bytes >= most_needed_bytes, ZC_BUDGET,
+  ZC_REQUIRE(!gathers || plan.max_held_bytes >= most_needed_bytes, ZC_BUDGET,
              "max_held_bytes is %zu, and one unit needs %zu", plan.max_held_bytes, most_needed_bytes);
-  plan.arena_bytes =
-      plan.full_parameters ? 0 : std::min(plan.budget_bytes - fixed_bytes, std::max(all_bytes, plan.max_held_bytes));
+  plan.arena_bytes = gathers ? std::min(plan.budget_bytes - fixed_bytes, std::max(all_bytes, plan.max_held_bytes)) : 0;
   plan.gathered_bytes = plan.persistent_bytes + plan.arena_bytes;
   const bool caller = config.gather_allocator.allocate != nullptr;
   (caller ? plan.ledger.caller_gather_bytes : plan.ledger.gather_bytes) = plan.gathered_bytes;
+}
+
+void check_views(const shard::Layout& layout, const zc_zero_config& config, const Kind& kind, bool own_shards) {
+  if (config.shared_views == 0) return;
+  const bool flat = layout.placement == ZC_PLACEMENT_FLAT;
+  ZC_REQUIRE(layout.stage == ZC_STAGE_3 && flat && own_shards, ZC_UNSUPPORTED,
+             "%s_config.shared_views needs stage 3, flat placement and shards of the library; this is stage %d, %s "
+             "placement, shards of the %s",
+             kind.prefix, layout.stage == ZC_STAGE_0 ? 0 : static_cast<int>(layout.stage), flat ? "flat" : "per-unit",
+             own_shards ? "library" : "caller");
+  const char* const idle = config.max_held_bytes != 0                    ? "max_held_bytes"
+                           : config.prefetch != 0                        ? "prefetch"
+                           : config.drop_released != 0                   ? "drop_released"
+                           : config.gather_allocator.allocate != nullptr ? "gather_allocator"
+                                                                         : nullptr;
+  ZC_REQUIRE(idle == nullptr, ZC_ARGUMENT, "%s_config.%s is about gathered units, and with shared_views there are none",
+             kind.prefix, idle);
 }
 
 }  // namespace
@@ -123,7 +139,9 @@ MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config
   for (const shard::Buffer& buffer : layout.buffers)
     ZC_REQUIRE(!buffer.trainable || buffer.shard_gradient_dtype == ZC_DTYPE_F32, ZC_UNSUPPORTED,
                "shard gradients of dtype %s: engines reduce into f32", zc_dtype_name(buffer.shard_gradient_dtype));
+  check_views(layout, config, kind, own_shards);
   MemoryPlan plan;
+  plan.views = config.shared_views != 0;
   const bool add_first = config.accumulation == ZC_ACCUMULATE_FIRST && config.micro_steps > 1;
   plan.full_parameters = layout.stage != ZC_STAGE_3;
   plan.parameters_apart = !own_shards || (layout.placement == ZC_PLACEMENT_FLAT && !plan.full_parameters);

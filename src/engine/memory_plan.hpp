@@ -21,6 +21,7 @@ struct MemoryPlan {
   bool reduce_in_place = false;  // the reduced gradient lies in the owner's slot
   bool full_gradients = false;   // stage 0: every rank has all reduced gradients
   bool full_parameters = false;  // stages 0 to 2: every rank has all parameters
+  bool views = false;            // stage 3 without gathering: all shards of a buffer are one run of shared memory
   bool parameters_apart =
       false;  // flat placement, stage 3, or the caller's: every buffer's shards are a window of their own
   std::uint32_t slots = 0;
@@ -43,7 +44,8 @@ struct MemoryPlan {
   std::size_t caller_parameter_bytes = 0;  // shards in the caller's memory
 };
 
-// Throws Error: BUDGET with the least that would do; UNSUPPORTED for shard gradients that are not f32.
+// Throws Error: BUDGET with the least that would do; UNSUPPORTED for shard gradients that are not f32, and for views
+// that cannot be had; ARGUMENT for views with an option about gathered units.
 // `layout` is layout_of the kind. own_shards: false where the caller brings the memory of the parameter shards.
 MemoryPlan plan_memory(const shard::Layout& layout, const zc_zero_config& config, const Kind& kind, bool own_shards);
 

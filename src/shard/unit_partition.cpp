@@ -1,4 +1,4 @@
-// Cutting a unit into the shards of one rank.
+// Cutting a unit into the shards of one rank, and finding it in whole flat buffers.
 #include "shard/unit_partition.hpp"
 
 #include "base/check.hpp"
@@ -54,6 +54,36 @@ void partition_unit(const Layout& layout, std::int32_t rank, std::size_t unit_in
     const std::size_t bytes = zc_dtype_bytes(layout.buffers[block.buffer].dtype);
     std::memcpy(static_cast<char*>(shards[block.buffer]) + owned.shard_offset * bytes,
                 static_cast<const char*>(full[position]) + owned.offset * bytes, owned.count * bytes);
+  }
+}
+
+void view_unit(const Layout& layout, std::size_t unit_index, const void* const* buffers, const void** tensors,
+               std::size_t tensor_capacity) {
+  ZC_REQUIRE(unit_index < layout.units.size(), ZC_ARGUMENT, "unit %zu of %zu", unit_index, layout.units.size());
+  ZC_REQUIRE(layout.placement == ZC_PLACEMENT_FLAT, ZC_UNSUPPORTED,
+             "the layout cuts every unit by itself: the shards of all ranks end to end are no whole buffers; "
+             "ZC_PLACEMENT_FLAT makes a layout where they are");
+  const Unit& unit = layout.units[unit_index];
+  ZC_REQUIRE(tensors != nullptr && tensor_capacity >= unit.uses.size(), ZC_ARGUMENT,
+             "unit '%s' has %zu tensors, and there is room for %zu", unit.name.c_str(), unit.uses.size(),
+             tensors == nullptr ? 0 : tensor_capacity);
+  const auto stored_of = [&](std::size_t i) -> const Use& { return layout.uses[layout.uses[i].stored]; };
+  for (const std::size_t i : unit.uses) {
+    const Use& stored = stored_of(i);
+    if (stored.in_tensor.count == 0) continue;
+    const std::size_t buffer = layout.blocks[stored.block].buffer;
+    ZC_REQUIRE(buffers != nullptr && buffers[buffer] != nullptr, ZC_ARGUMENT,
+               "tensor '%s' of unit '%s' lies in buffer %zu, which is NULL",
+               layout.tensors[layout.uses[i].tensor].name.c_str(), unit.name.c_str(), buffer);
+  }
+  for (std::size_t position = 0; position < unit.uses.size(); ++position) {
+    const Use& stored = stored_of(unit.uses[position]);
+    tensors[position] = nullptr;
+    if (stored.in_tensor.count == 0) continue;
+    const Block& block = layout.blocks[stored.block];
+    tensors[position] =
+        static_cast<const char*>(buffers[block.buffer]) +
+        place_in_buffer(block, layout.ranks, stored.block_offset) * zc_dtype_bytes(layout.buffers[block.buffer].dtype);
   }
 }
 

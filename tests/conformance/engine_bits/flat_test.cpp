@@ -55,6 +55,11 @@ TEST_P(FlatBits, are_those_of_per_unit_placement_in_every_stage_and_order) {
         setup.layout.placement = ZC_PLACEMENT_FLAT;
         EXPECT_EQ(train_world(setup, kShortSteps, kOrders[order].passes), per_unit)
             << shape.name << ", stage " << stage << ", " << kOrders[order].name;
+        if (stage != 3) continue;
+        setup.zero.shared_views = 1;
+        setup.zero.drop_released = 0;
+        EXPECT_EQ(train_world(setup, kShortSteps, kOrders[order].passes), per_unit)
+            << shape.name << ", shared views, " << kOrders[order].name;
       }
 }
 

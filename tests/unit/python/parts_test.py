@@ -118,6 +118,34 @@ class Windows(unittest.TestCase):
         gc.collect()
         self.assertEqual([one() for one in gone], [None, None])
 
+    def test_parts_that_lie_end_to_end_are_seen_where_they_lie(self):
+        layout = zerocomm.Layout(
+            [{"name": "w", "unit": "u", "count": 5, "dtype": DType.F32}, {"name": "v", "unit": "u", "count": 3, "dtype": DType.F32}],
+            ranks=2, placement=zerocomm.Placement.FLAT,
+        )  # fmt: skip
+
+        def body(comm):
+            count = layout.buffer(0)["shard_count"]
+            with zerocomm.Window(comm, bytes=4 * count, contiguous=1) as window:
+                shard = window.ptr(comm.rank).cast("f")
+                layout.partition(comm.rank, "u", [floats(1, 2, 3, 4, 5), floats(6, 7, 8)], [shard])
+                whole = window.view()
+                self.assertTrue(whole.readonly)
+                self.assertEqual(len(whole), 2 * 4 * count)
+                first, second = layout.view("u", [whole])
+                self.assertEqual((list(first), list(second)), ([1, 2, 3, 4, 5], [6, 7, 8]))
+                with self.assertRaisesRegex(ValueError, "buffer 0 has"):
+                    layout.view("u", [window.ptr(0)])
+                before = comm.stats()["moved_bytes"]
+                window.view(deadline_ns=SECOND_NS)
+                self.assertEqual(comm.stats()["moved_bytes"], before)
+                comm.barrier()
+            with zerocomm.Window(comm, bytes=4) as window, self.assertRaises(Error) as caught:
+                window.view()
+            self.assertEqual(caught.exception.status, Status.UNSUPPORTED)
+
+        on_ranks(2, body)
+
     def test_what_is_refused_keeps_nothing(self):
         def body(comm):
             memory = floats(1)

@@ -9,6 +9,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
 namespace zerocomm::shard {
 namespace {
 
@@ -45,6 +48,67 @@ TEST(FlatLayout, a_gathered_unit_has_no_padding_at_its_end) {
   LayoutBuilder mixed = three_units();
   mixed.tensors.push_back({"e", "u", 3, ZC_DTYPE_BF16});
   EXPECT_EQ(mixed.make().units[0].gathered_bytes, 192u + 3 * 2);  // the second block begins aligned
+}
+
+// What partition writes into the shards is where the view of the shards laid end to end says.
+TEST(FlatLayout, a_view_finds_what_was_cut) {
+  LayoutBuilder builder = three_units();
+  builder.tensors.push_back({"h", "v", 9, ZC_DTYPE_BF16});
+  builder.tensors.push_back({"t", "w", 17, ZC_DTYPE_F32, ZC_DTYPE_NONE, false, 0, "b"});
+  builder.tensors.push_back({"void", "w", 0});
+  const Layout layout = builder.make();
+  std::vector<std::vector<std::byte>> whole;
+  for (const Buffer& buffer : layout.buffers)
+    whole.emplace_back(3 * buffer.shard_count * zc_dtype_bytes(buffer.dtype), std::byte{0xee});
+  std::vector<std::vector<std::byte>> values;
+  for (std::size_t t = 0; t < builder.tensors.size(); ++t) {
+    values.emplace_back(builder.tensors[t].count * zc_dtype_bytes(builder.tensors[t].dtype));
+    for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = static_cast<std::byte>(31 * t + i);
+  }
+  for (std::size_t unit = 0; unit < layout.units.size(); ++unit) {
+    std::vector<const void*> full;
+    for (const std::size_t use : layout.units[unit].uses) full.push_back(values[layout.uses[use].tensor].data());
+    for (std::int32_t rank = 0; rank < 3; ++rank) {
+      std::vector<void*> shards;
+      for (std::size_t b = 0; b < whole.size(); ++b)
+        shards.push_back(whole[b].data() + static_cast<std::size_t>(rank) * (whole[b].size() / 3));
+      partition_unit(layout, rank, unit, full.data(), shards.data());
+    }
+  }
+  const std::vector<const void*> buffers{whole[0].data(), whole[1].data()};
+  for (std::size_t unit = 0; unit < layout.units.size(); ++unit) {
+    const std::vector<std::size_t>& uses = layout.units[unit].uses;
+    std::vector<const void*> tensors(uses.size());
+    view_unit(layout, unit, buffers.data(), tensors.data(), tensors.size());
+    for (std::size_t position = 0; position < uses.size(); ++position) {
+      const Use& use = layout.uses[uses[position]];
+      const std::vector<std::byte>& wanted = values[layout.uses[use.stored].tensor];
+      ASSERT_EQ(tensors[position] == nullptr, wanted.empty()) << use.tensor;
+      if (wanted.empty()) continue;
+      EXPECT_EQ(std::memcmp(tensors[position], wanted.data(), wanted.size()), 0) << use.tensor;
+    }
+  }
+}
+
+TEST(FlatLayout, a_view_is_refused_where_there_is_none) {
+  const Layout flat = three_units().make();
+  LayoutBuilder builder = three_units();
+  builder.placement = ZC_PLACEMENT_PER_UNIT;
+  const Layout per_unit = builder.make();
+  const std::vector<const void*> none{nullptr};
+  std::vector<const void*> tensors(2);
+  const auto refused = [&](zc_status status, const Layout& layout, std::size_t unit, std::size_t capacity) {
+    try {
+      view_unit(layout, unit, none.data(), tensors.data(), capacity);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), status) << error.what();
+    }
+  };
+  refused(ZC_UNSUPPORTED, per_unit, 0, 2);
+  refused(ZC_ARGUMENT, flat, 3, 2);
+  refused(ZC_ARGUMENT, flat, 0, 1);
+  refused(ZC_ARGUMENT, flat, 0, 2);  // the buffer is NULL
 }
 
 TEST(FlatLayout, a_unit_belongs_to_one_rank_or_to_several_and_a_rank_may_own_nothing_of_it) {

@@ -80,6 +80,17 @@ TEST(LayoutTwin, a_unit_is_cut_and_gathered) {
   });
 }
 
+TEST(LayoutTwin, a_unit_is_found_in_whole_flat_buffers) {
+  const zc::Layout layout =
+      zc::Layout::create(kTensors, {.ranks = 2, .stage = ZC_STAGE_3, .placement = ZC_PLACEMENT_FLAT});
+  const std::vector<float> whole(2 * layout.buffer(0).shard_count);
+  const std::array<const void*, 1> buffers{whole.data()};
+  std::array<const void*, 2> tensors{};
+  zc::view(layout, 0, buffers, tensors);
+  EXPECT_EQ(tensors[0], whole.data());
+  EXPECT_THROW(zc::view(layout, 0, buffers, std::span(tensors).first(1)), zc::Error);
+}
+
 // One step of plain gradient descent at rate 1: parameters minus the mean gradient, which is 2.
 void step(const zc::Zero& zero, std::int32_t rank) {
   const std::vector<float> weight_gradient(5, rank == 0 ? 1.0F : 3.0F);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -224,6 +225,20 @@ TEST(Twins, memory_is_a_buffer_of_zeros) {
   EXPECT_EQ(other.close(), ZC_OK);
   EXPECT_LT(comms[0].ledger().memory_bytes, held);
   EXPECT_THROW(zc::Memory<double>(comms[0], SIZE_MAX / 4), zc::Error);
+}
+
+TEST(Twins, a_contiguous_window_shows_all_parts) {
+  run_ranks(2, [](zc_comm* raw, std::int32_t rank) {
+    const zc::CommView comm = raw;
+    const zc::Window window = zc::Window::create(comm, {.bytes = 4, .contiguous = true});
+    window.part<std::int32_t>(rank)[0] = 5 + rank;
+    const std::span<const std::byte> all = window.view();
+    std::int32_t values[2] = {};
+    expect(all.size() == sizeof values, "bytes");
+    std::memcpy(values, all.data(), sizeof values);
+    expect(values[0] == 5 && values[1] == 6, "parts of both ranks");
+    zc::barrier(comm);
+  });
 }
 
 TEST(Twins, a_window_hands_out_parts_and_words) {
