@@ -32,7 +32,9 @@ typedef struct zc_comm_config {
   int64_t
       deadline_ns; /**< longest wait of any call; default ZC_DEADLINE_MS, else 10 minutes; ZC_POLL: none waits. No other
                              negative value, here and in all options */
-  int64_t spin_ns; /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never */
+  int64_t
+      spin_ns; /**< time to spin before sleeping; default ZC_SPIN_NS, else by ranks and cores; ZC_POLL: never. A rank that
+                        has spun in vain offers its core to others for 0.1 ms; with ZC_POLL it sleeps at once */
   const char *topology; /**< which ranks share a node, as "a:0-3 b:4-7"; default: all on one node */
   /* Of zc_comm_create alone. */
   int32_t ranks; /**< number of ranks; default: what the launcher says */

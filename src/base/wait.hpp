@@ -44,4 +44,8 @@ int usable_cores();
 // Time to spin before sleeping when `ranks` threads may wait at once.
 std::int64_t default_spin_ns(int ranks, int cores);
 
+// Time, after that, in which a waiter offers its core to others over and over before it sleeps. With more ranks than
+// cores the rank that is waited for is likely to run there, and a sleep and a wake cost more than a few such offers.
+inline constexpr std::int64_t kYieldNs = 100'000;
+
 }  // namespace zerocomm

@@ -51,7 +51,8 @@ void tell_host(Facts& facts) {
   facts.tell("usable cores", std::to_string(usable),
              format("affinity %d%s", affinity, usable < affinity ? ", less by the CPU quota of a cgroup" : ""));
   facts.tell("spin before sleeping", format("%lld ns", static_cast<long long>(default_spin_ns(usable, usable))),
-             "with no more ranks than cores; 0 with more");
+             format("with no more ranks than cores; 0 with more. Then the core is offered to others for %lld ns",
+                    static_cast<long long>(kYieldNs)));
   const device::LevelChoice& kernels = device::level_choice();
   facts.tell("kernels", kernels.status == ZC_OK ? device::level_name(kernels.level) : "cannot be had", kernels.why);
   const MemoryRoom room = memory_room();

@@ -20,7 +20,10 @@ void read_arguments(const comm::Comm& parent, const zc_comm_config* config, zc_c
              "ranks, rank, id and init_deadline_ns are for zc_comm_create");
   spec.settings = parent.settings();
   if (capi::check_deadline(mine.deadline_ns) != 0) spec.settings.deadline_ns = mine.deadline_ns;
-  if (mine.spin_ns != 0) spec.settings.spin_ns = mine.spin_ns > 0 ? mine.spin_ns : 0;
+  if (mine.spin_ns != 0) {
+    spec.settings.spin_ns = mine.spin_ns > 0 ? mine.spin_ns : 0;
+    spec.settings.yield_ns = mine.spin_ns > 0 ? kYieldNs : 0;
+  }
   ZC_REQUIRE(mine.requests == 0 || mine.requests == parent.control().requests(), ZC_ARGUMENT,
              "requests is %d; a child has as many as its parent, %d", mine.requests, parent.control().requests());
   ZC_REQUIRE(mine.reproducible >= ZC_SWITCH_DEFAULT && mine.reproducible <= ZC_OFF, ZC_ARGUMENT,

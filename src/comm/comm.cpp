@@ -174,7 +174,7 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
   ZC_TRY(check_process());
   Bell& bell = own_block().bell;
   Deadline deadline = Deadline::after(spec.deadline_ns != 0 ? spec.deadline_ns : settings_.deadline_ns);
-  const std::int64_t spin_end_ns = settings_.spin_ns > 0 ? now_ns() + settings_.spin_ns : 0;
+  const std::int64_t spin_end_ns = now_ns() + settings_.spin_ns, yield_end_ns = spin_end_ns + settings_.yield_ns;
   bool asleep = false;
   zc_status result = ZC_OK;
   // The time in which this process was stopped does not count for its deadline: what has passed since the last time
@@ -218,6 +218,10 @@ zc_status Comm::wait(FunctionRef<int()> ready, const WaitSpec& spec) const noexc
     if (progress.more) continue;
     if (!asleep && spin_end_ns > running_ns) {
       for (int i = 0; i < kSpinsPerLook; ++i) pause();
+      continue;
+    }
+    if (!asleep && yield_end_ns > running_ns) {
+      std::this_thread::yield();
       continue;
     }
     if (!asleep) {

@@ -36,6 +36,7 @@ struct WaitSpec {
 struct Settings {
   std::int64_t deadline_ns = 0;
   std::int64_t spin_ns = 0;
+  std::int64_t yield_ns = 0;
   bool reproducible = true;
   std::int32_t requests = transport::Control::kDefaultRequests;
   bool helper_thread = false;

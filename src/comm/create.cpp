@@ -138,6 +138,7 @@ void complete(ProcessSpec& spec) {
 }
 
 void choose_spin(Settings& settings, std::int32_t ranks, int cores) {
+  settings.yield_ns = settings.spin_ns < 0 ? 0 : kYieldNs;
   if (settings.spin_ns == 0) settings.spin_ns = default_spin_ns(ranks, cores);
   if (settings.spin_ns < 0) settings.spin_ns = 0;
 }
