@@ -45,6 +45,7 @@ comm::Settings make_settings(const zc_comm_config& config) {
              "requests is %d; a rank has 1 to %d of them, 0 for the default", config.requests, kMost);
   if (config.requests != 0) settings.requests = config.requests;
   settings.helper_thread = config.helper_thread != 0;
+  settings.selection = comm::Selection::of_environment();
   return settings;
 }
 

@@ -4,6 +4,7 @@
 #include "base/wait.hpp"
 #include "boot/way.hpp"
 #include "capi/guard.hpp"
+#include "comm/selection.hpp"
 #include "device/level.hpp"
 #include "transport/probe.hpp"
 #include "transport/shm_arena.hpp"
@@ -94,6 +95,16 @@ void tell_launch(Facts& facts) {
   }
 }
 
+void tell_selection(Facts& facts) {
+  facts.section("selection");
+  try {
+    comm::Selection::of_environment().print(
+        [&](const char* name, const std::string& value, const std::string& why) { facts.tell(name, value, why); });
+  } catch (const Error& error) {
+    facts.tell("forms", "cannot be had", error.what());
+  }
+}
+
 void tell_variables(Facts& facts) {
   facts.section("variables");
   for (const Variable& variable : variables()) {
@@ -110,6 +121,7 @@ zc_status zc_info(zc_info_fn callback, void* context) {
     Facts facts(callback, context);
     tell_build(facts);
     tell_host(facts);
+    tell_selection(facts);
     tell_launch(facts);
     tell_variables(facts);
     return ZC_OK;

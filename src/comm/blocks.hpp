@@ -49,6 +49,34 @@ class Blocks {
   const std::size_t* counts_;
 };
 
+// Are blocks so uneven that the rank with the largest is waited for?
+inline bool is_skewed(const Blocks& blocks, std::size_t ranks) {
+  return blocks.most() > blocks.total() / ranks + blocks.total() / ranks / 4;
+}
+
+// Calls with(rank, offset in its block, begin, end) for the part of every block that lies in [begin, end) of the
+// vector.
+template <class With>
+void for_each_block(const Blocks& blocks, std::int32_t ranks, std::size_t begin, std::size_t end, With&& with) {
+  std::size_t offset = 0;  // of the block
+  for (std::int32_t rank = 0; rank < ranks && offset < end; ++rank) {
+    const std::size_t after = offset + blocks.count(rank), first = std::max(begin, offset), last = std::min(end, after);
+    if (first < last) with(rank, first - offset, first, last);
+    offset = after;
+  }
+}
+
+// A vector cut into equal parts, at cache lines where that leaves them about equal: two ranks that write into one line
+// take it from each other.
+inline Part line_part(std::size_t count, std::size_t parts, std::size_t index, std::size_t element_bytes) {
+  constexpr std::size_t kLeastLines = 8;  // of a part, for one more not to matter
+  const std::size_t line = kLineBytes / element_bytes, lines = ceil_div(count, line);
+  if (lines < kLeastLines * parts) return even_part(count, parts, index);
+  const Part part = even_part(lines, parts, index);
+  const std::size_t first = part.offset * line;
+  return {first, std::min(count, first + part.count * line) - first};
+}
+
 inline const std::byte* at(const void* base, std::size_t elements, zc_dtype dtype) {
   return static_cast<const std::byte*>(base) + elements * zc_dtype_bytes(dtype);
 }

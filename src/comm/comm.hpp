@@ -5,6 +5,7 @@
 #include "base/function_ref.hpp"
 #include "comm/counters.hpp"
 #include "comm/program_cache.hpp"
+#include "comm/selection.hpp"
 #include "transport/group.hpp"
 #include "transport/keeper.hpp"
 
@@ -40,6 +41,7 @@ struct Settings {
   bool reproducible = true;
   std::int32_t requests = transport::Control::kDefaultRequests;
   bool helper_thread = false;
+  Selection selection;
 };
 
 class Requests;

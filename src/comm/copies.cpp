@@ -1,8 +1,10 @@
 #include "comm/copies.hpp"
 
 #include "base/check.hpp"
+#include "comm/copy_leaf.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace zerocomm::comm {
@@ -15,11 +17,6 @@ std::size_t before(const std::size_t* counts, std::int32_t rank) {
   return sum;
 }
 
-bool has_lane_per_rank(Collective collective) {
-  return collective == Collective::all_to_all || collective == Collective::all_to_all_v ||
-         collective == Collective::scatter_from_root;
-}
-
 bool sends(const Operation& operation, std::int32_t self) {
   switch (operation.collective()) {
     case Collective::broadcast:
@@ -30,15 +27,6 @@ bool sends(const Operation& operation, std::int32_t self) {
     default:
       return true;
   }
-}
-
-// Bytes from one lane to the next in a half.
-std::size_t lane_stride(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
-  return half_bytes / lanes(operation, ranks) / kLineBytes * kLineBytes;
-}
-
-std::size_t lane_piece(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
-  return lane_stride(operation, ranks, half_bytes) / zc_dtype_bytes(operation.dtype());
 }
 
 }  // namespace
@@ -58,6 +46,11 @@ bool is_copy(Collective collective) {
     default:
       return false;
   }
+}
+
+bool has_lane_per_rank(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::all_to_all_v ||
+         collective == Collective::scatter_from_root;
 }
 
 Incoming incoming(const Operation& operation, std::int32_t ranks, std::int32_t self, std::int32_t peer) {
@@ -125,8 +118,8 @@ std::size_t longest_lane(const Operation& operation, std::int32_t ranks) {
   }
 }
 
-zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& peers, CopyCursor* cursor,
-                     std::size_t slice_bytes, bool* done) noexcept {
+zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& peers, device::Stores stores,
+                     CopyCursor* cursor, std::size_t slice_bytes, bool* done) noexcept {
   const std::size_t element_bytes = zc_dtype_bytes(operation.dtype());
   std::size_t left = std::max<std::size_t>(slice_bytes / element_bytes, 1);
   // Each rank starts at its own block, so that no two ranks read the same source at once.
@@ -138,7 +131,7 @@ zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& 
     if (now == 0) return ZC_OK;
     ZC_TRY(peers.copy_from(peer, (block.source_offset + cursor->first) * element_bytes,
                            at(operation.recv, block.destination_offset + cursor->first, operation.dtype()),
-                           now * element_bytes, operation.traffic));
+                           now * element_bytes, stores, operation.traffic));
     cursor->first += now;
     left -= now;
     if (cursor->first < block.count) return ZC_OK;
@@ -147,42 +140,35 @@ zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& 
   return ZC_OK;
 }
 
-std::size_t copy_rounds(const Operation& operation, std::int32_t ranks, std::size_t half_bytes) {
-  return ceil_div(longest_lane(operation, ranks), lane_piece(operation, ranks, half_bytes));
+Part spread_share(const Operation& operation, std::int32_t ranks, std::int32_t self) {
+  const std::size_t element_bytes = zc_dtype_bytes(operation.dtype());
+  if (operation.collective() == Collective::broadcast)
+    return line_part(operation.call.count, index(ranks), index(self), element_bytes);
+  const Blocks blocks = blocks_of(operation, ranks);
+  // A rank's own block lies in its own cache.
+  if (!is_skewed(blocks, index(ranks))) return {blocks.offset(self), blocks.count(self)};
+  return line_part(blocks.total(), index(ranks), index(self), element_bytes);
 }
 
-void fill_copies(const Comm& comm, const Operation& operation, std::size_t round, std::byte* half,
-                 std::size_t half_bytes) noexcept {
-  const std::int32_t ranks = comm.ranks();
-  const std::size_t most = lane_piece(operation, ranks, half_bytes),
-                    stride_bytes = lane_stride(operation, ranks, half_bytes),
-                    element_bytes = zc_dtype_bytes(operation.dtype());
-  for (std::size_t lane = 0; lane < lanes(operation, ranks); ++lane) {
-    if (has_lane_per_rank(operation.collective()) && lane == index(comm.rank())) continue;  // it is read where it lies
-    const Part block = outgoing(operation, ranks, comm.rank(), lane);
-    if (const std::size_t now = piece(block.count, round * most, most); now != 0)
-      std::memcpy(half + lane * stride_bytes, at(operation.send, block.offset + round * most, operation.dtype()),
-                  now * element_bytes);
-  }
-}
-
-void read_copies(const Comm& comm, const Operation& operation, const Posts& posts, std::size_t round,
-                 std::size_t staging_round) noexcept {
-  const std::int32_t ranks = comm.ranks();
-  const std::size_t most = lane_piece(operation, ranks, posts.half_bytes()),
-                    stride_bytes = lane_stride(operation, ranks, posts.half_bytes()),
-                    element_bytes = zc_dtype_bytes(operation.dtype());
-  for (std::int32_t step = 0; step < ranks; ++step) {
-    const std::int32_t peer = (comm.rank() + step) % ranks;
-    const Incoming block = incoming(operation, ranks, comm.rank(), peer);
-    const std::size_t now = piece(block.count, round * most, most);
-    if (now == 0) continue;
-    const std::byte* const source = peer == comm.rank()
-                                        ? at(operation.send, block.source_offset + round * most, operation.dtype())
-                                        : posts.half(peer, staging_round) + block.lane * stride_bytes;
-    comm.copy(at(operation.recv, block.destination_offset + round * most, operation.dtype()), source,
-              now * element_bytes, peer, operation.traffic);
-  }
+void spread_copies(const Comm& comm, const Operation& operation, const Peers& peers, device::Stores stores,
+                   std::size_t first, std::size_t count) noexcept {
+  const zc_dtype dtype = operation.dtype();
+  std::array<void*, kMostRanks> outputs;
+  std::array<std::int32_t, kMostRanks> output_ranks;
+  const auto from = [&](std::int32_t source_rank, std::size_t offset, std::size_t begin, std::size_t end) {
+    const std::byte* const source = at(peers.send(source_rank), offset, dtype);
+    std::size_t output_count = 0;
+    for (std::int32_t rank = 0; rank < comm.ranks(); ++rank) {
+      std::byte* const output = at(peers.recv(rank), begin, dtype);
+      if (output == source) continue;  // in place
+      outputs[output_count] = output;
+      output_ranks[output_count++] = rank;
+    }
+    copy_over_ranks(comm, {source, source_rank, outputs.data(), output_ranks.data(), output_count,
+                           (end - begin) * zc_dtype_bytes(dtype), stores, operation.traffic});
+  };
+  if (operation.collective() == Collective::broadcast) return from(operation.call.root, first, first, first + count);
+  for_each_block(blocks_of(operation, comm.ranks()), comm.ranks(), first, first + count, from);
 }
 
 }  // namespace zerocomm::comm

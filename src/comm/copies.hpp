@@ -6,6 +6,7 @@
 
 #include "comm/operation.hpp"
 #include "comm/posts.hpp"
+#include "comm/selection.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,8 @@ bool is_copy(Collective collective);
 
 Incoming incoming(const Operation& operation, std::int32_t ranks, std::int32_t self, std::int32_t peer);
 
+// Has a sender a lane for every rank?
+bool has_lane_per_rank(Collective collective);
 // The lanes of a sender, and what lies in one of them.
 std::size_t lanes(const Operation& operation, std::int32_t ranks);
 Part outgoing(const Operation& operation, std::int32_t ranks, std::int32_t self, std::size_t lane);
@@ -36,16 +39,14 @@ struct CopyCursor {
   std::size_t first = 0;  // elements of the present one
 };
 
-// Copies at most about `slice_bytes` from the peers' send buffers. `*done` when nothing is left.
-zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& peers, CopyCursor* cursor,
-                     std::size_t slice_bytes, bool* done) noexcept;
+// Pull: copies at most about `slice_bytes` from the peers' send buffers. `*done` when nothing is left.
+zc_status copy_slice(const Comm& comm, const Operation& operation, const Peers& peers, device::Stores stores,
+                     CopyCursor* cursor, std::size_t slice_bytes, bool* done) noexcept;
 
-// The same in rounds through halves of staging: how many, and what is done in each. Round numbers from 0; `first_round`
-// is the staging's own number of round 0.
-std::size_t copy_rounds(const Operation& operation, std::int32_t ranks, std::size_t half_bytes);
-void fill_copies(const Comm& comm, const Operation& operation, std::size_t round, std::byte* half,
-                 std::size_t half_bytes) noexcept;
-void read_copies(const Comm& comm, const Operation& operation, const Posts& posts, std::size_t round,
-                 std::size_t staging_round) noexcept;
+// Spread, of all-gathers and broadcasts: the elements of the whole vector that a rank moves, and the moving of `count`
+// of them from `first` on into all results.
+Part spread_share(const Operation& operation, std::int32_t ranks, std::int32_t self);
+void spread_copies(const Comm& comm, const Operation& operation, const Peers& peers, device::Stores stores,
+                   std::size_t first, std::size_t count) noexcept;
 
 }  // namespace zerocomm::comm

@@ -152,10 +152,12 @@ std::shared_ptr<zc_comm> create_process_comm(const ProcessSpec& spec) {
   request.rank = spec.rank;
   request.ranks = spec.ranks;
   const CopyName& copy = asked_copy();
-  request.agreed_text =
-      format("version %d, control segment of %zu bytes, %d requests, ZC_COPY %s, reproducible %s, topology \"%s\"",
-             ZC_VERSION, transport::Control::bytes(spec.ranks, spec.settings.requests), spec.settings.requests,
-             copy.name, spec.settings.reproducible ? "on" : "off", spec.topology.c_str());
+  request.agreed_text = format(
+      "version %d, control segment of %zu bytes, %d requests, ZC_COPY %s, reproducible %s, topology \"%s\", "
+      "selection #%016llx",
+      ZC_VERSION, transport::Control::bytes(spec.ranks, spec.settings.requests), spec.settings.requests, copy.name,
+      spec.settings.reproducible ? "on" : "off", spec.topology.c_str(),
+      static_cast<unsigned long long>(spec.settings.selection.fingerprint()));
   request.agreed = hash_text(request.agreed_text);
   request.deadline_ns = spec.init_deadline_ns;
   const std::uint64_t bytes = arena_bytes();

@@ -111,7 +111,7 @@ zc_status submit(Comm& comm, Operation& what, const Options& options) {
   choose_schedule(comm, what, options.schedule);
   if (options.request != nullptr) return comm.requests().make(what, options.tag, options.request);
   const bool has_scratch = what.plan != nullptr && what.plan->program->scratch_chunks() != 0;
-  if (has_scratch || always_stages(what)) comm.group().prepare_staging();
+  if (has_scratch || always_stages(comm, what)) comm.group().prepare_staging();
   return run_collective(comm, what, nullptr);
 }
 

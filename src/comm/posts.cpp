@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "comm/copy_leaf.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -18,11 +19,13 @@ std::string Posts::name() const {
 }
 
 zc_status Peers::copy_from(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
-                           zc_traffic traffic) const noexcept {
+                           device::Stores stores, zc_traffic traffic) const noexcept {
   if (bytes == 0) return ZC_OK;
   const transport::BufferRef& buffer = posts_->of(rank).send;
   if (const void* there = comm_->group().reach(rank, buffer); there != nullptr) {
-    comm_->copy(destination, static_cast<const std::byte*>(there) + offset_bytes, bytes, rank, traffic);
+    const std::int32_t self = comm_->rank();
+    copy_over_ranks(*comm_, {static_cast<const std::byte*>(there) + offset_bytes, rank, &destination, &self, 1, bytes,
+                             stores, traffic});
     return ZC_OK;
   }
   const int result = comm_->group().read_private(rank, buffer, offset_bytes, destination, bytes);

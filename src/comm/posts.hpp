@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/comm.hpp"
+#include "device/stores.hpp"
 
 #include <zerocomm/coll.h>
 
@@ -82,7 +83,7 @@ class Peers {
 
   // Copies from a rank's send buffer, from wherever it is.
   zc_status copy_from(std::int32_t rank, std::size_t offset_bytes, void* destination, std::size_t bytes,
-                      zc_traffic traffic) const noexcept;
+                      device::Stores stores, zc_traffic traffic) const noexcept;
 
  private:
   std::byte* address(std::int32_t rank, const transport::BufferRef& buffer) const {

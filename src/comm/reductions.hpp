@@ -1,28 +1,30 @@
-// The collectives that reduce: which part each rank reduces, directly or in rounds through staging. Same results, same
-// order of every sum.
+// The collectives that reduce: which part each rank reduces, and where it goes. Same results, same order of every sum,
+// in each form.
 #pragma once
 
 #include "comm/operation.hpp"
 #include "comm/posts.hpp"
+#include "comm/selection.hpp"
 
 #include <cstddef>
 
 namespace zerocomm::comm {
 
 bool is_reduction(Collective collective);
+// Has each rank a block of the result?
+bool scatters(const Operation& operation);
 
-// Elements that a rank reduces in the direct form, and where they begin in the vector.
-Part own_share(const Operation& operation, std::int32_t ranks, std::int32_t self);
+// Elements of the whole vector that a rank reduces: its own block of the result, or a part as large as everybody's.
+Part reduced_share(const Operation& operation, Form form, std::int32_t ranks, std::int32_t self);
 
-// Reduces elements [first, first + count) of the own share over all ranks' send buffers, into all outputs.
-void reduce_share(const Comm& comm, const Operation& operation, const Peers& peers, std::size_t first,
-                  std::size_t count) noexcept;
+// Reduces elements [first, first + count) of the whole vector over all ranks' send buffers, into all results that they
+// belong to.
+void reduce_elements(const Comm& comm, const Operation& operation, const Peers& peers, device::Stores stores,
+                     std::size_t first, std::size_t count) noexcept;
 
-// The same in rounds through halves of staging (copies.hpp).
-std::size_t reduction_rounds(const Operation& operation, std::int32_t ranks, std::size_t half_bytes);
-void fill_reduction(const Comm& comm, const Operation& operation, std::size_t round, std::byte* half,
-                    std::size_t half_bytes) noexcept;
-void read_reduction(const Comm& comm, const Operation& operation, const Posts& posts, std::size_t round,
-                    std::size_t staging_round) noexcept;
+// Of inputs in rank order, into the outputs of the ranks named.
+void reduce_to(const Comm& comm, const Operation& operation, const void* const* inputs, void* const* outputs,
+               const std::int32_t* output_ranks, std::size_t output_count, std::size_t count,
+               device::Stores stores) noexcept;
 
 }  // namespace zerocomm::comm

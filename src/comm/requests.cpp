@@ -20,7 +20,8 @@ bool needs_staging(const Comm& comm, const Operation& operation) {
   const bool some_are_private = !comm.group().is_shared({0, 0, 1});
   const bool has_scratch = operation.plan != nullptr && operation.plan->program->scratch_chunks() != 0;
   // A rank alone reads its buffer where it lies, but its counts are compared in staging as everybody's are.
-  return has_scratch || always_stages(operation) || (comm.ranks() > 1 && some_are_private && moves_data(operation));
+  return has_scratch || always_stages(comm, operation) ||
+         (comm.ranks() > 1 && some_are_private && moves_data(operation));
 }
 
 transport::RequestKey key_of(const Comm& comm, const Operation& operation, std::int64_t tag) {

@@ -11,7 +11,7 @@
 namespace zerocomm::comm {
 namespace {
 
-// This rank reads other ranks' buffers while one of these lives.
+// This rank reads and writes other ranks' buffers while one of these lives.
 class Reading {
  public:
   explicit Reading(std::atomic<std::uint32_t>& busy) : busy_(&busy) { busy_->fetch_add(1); }
@@ -23,10 +23,7 @@ class Reading {
   std::atomic<std::uint32_t>* busy_;
 };
 
-// From here on a buffer is worth a system call per peer.
-constexpr std::uint64_t kLeastPrivateRead = std::uint64_t{128} << 10;
-
-// Which buffers other ranks touch when data moves directly. `call` is that of the rank.
+// Which buffers other ranks read, and which ones they may write. `call` is that of the rank.
 bool touches_send(const transport::CallRecord& call, std::int32_t rank) {
   switch (static_cast<Collective>(call.collective)) {
     case Collective::broadcast:
@@ -39,8 +36,39 @@ bool touches_send(const transport::CallRecord& call, std::int32_t rank) {
   }
 }
 bool touches_recv(const transport::CallRecord& call, std::int32_t rank) {
-  const auto collective = static_cast<Collective>(call.collective);
-  return collective == Collective::all_reduce || (collective == Collective::reduce && rank == call.root);
+  switch (static_cast<Collective>(call.collective)) {
+    case Collective::reduce:
+      return rank == call.root;
+    case Collective::broadcast:
+      return rank != call.root;
+    default:
+      return true;
+  }
+}
+
+// The least that the ranks together read and write.
+std::uint64_t least_traffic(const Operation& operation, std::uint64_t ranks) {
+  const std::uint64_t in = operation.call.count * zc_dtype_bytes(operation.dtype()),
+                      out = operation.call.count * zc_dtype_bytes(operation.output_dtype());
+  switch (operation.collective()) {
+    case Collective::all_reduce:
+      return ranks * (in + out);
+    case Collective::reduce:
+    case Collective::reduce_scatter_v:
+      return ranks * in + out;
+    case Collective::reduce_scatter:
+      return ranks * (ranks * in + out);
+    case Collective::all_gather:
+      return ranks * (ranks + 1) * in;
+    case Collective::all_gather_v:
+      return (ranks + 1) * in;
+    case Collective::broadcast:
+      return ranks * in;
+    case Collective::all_to_all:
+      return 2 * ranks * ranks * in;
+    default:
+      return 2 * ranks * in;
+  }
 }
 
 bool exchanges(Collective collective) {
@@ -58,26 +86,33 @@ bool moves_data(const Operation& operation) {
   return is_copy(operation.collective()) || is_reduction(operation.collective());
 }
 
-bool always_stages(const Operation& operation) {
-  return operation.collective() == Collective::all_to_all_v || swaps(operation.call);
+bool always_stages(const Comm& comm, const Operation& operation) {
+  return operation.collective() == Collective::all_to_all_v || swaps(operation.call) ||
+         (comm.ranks() > 1 && moves_data(operation) &&
+          comm.settings().selection.forces_staging(operation.collective()));
 }
 
-bool can_move_directly(const Comm& comm, const Operation& operation, const Posts& posts) noexcept {
-  if (comm.ranks() == 1) return true;
-  std::uint64_t most_bytes = 0;
-  bool all_shared = true;
+CallFacts facts_of(const Comm& comm, const Operation& operation, const Posts& posts) noexcept {
+  CallFacts facts;
+  facts.collective = operation.collective();
+  facts.ranks = static_cast<std::uint64_t>(comm.ranks());
+  facts.moved_bytes = least_traffic(operation, facts.ranks);
+  facts.is_skewed = operation.counts != nullptr && operation.collective() != Collective::all_to_all_v &&
+                    is_skewed(blocks_of(operation, comm.ranks()), facts.ranks);
+  facts.sources_shared = facts.results_shared = true;
   for (std::size_t i = 0; i < posts.count(); ++i) {
     const std::int32_t rank = posts.rank(i);
     const transport::Post& post = posts.of(rank);
-    if (swaps(post.call)) return false;  // of any rank: one with nothing to exchange is in no place
-    if (touches_send(post.call, rank) && !comm.group().is_shared(post.send)) {
-      all_shared = false;
-      most_bytes = std::max(most_bytes, post.send.bytes);
+    facts.swaps = facts.swaps || swaps(post.call);  // of any rank: one with nothing to exchange is in no place
+    facts.in_place = facts.in_place || post.call.in_place == 1;
+    if (touches_send(post.call, rank)) {
+      facts.sources_shared = facts.sources_shared && comm.group().is_shared(post.send);
+      facts.most_source_bytes = std::max(facts.most_source_bytes, post.send.bytes);
     }
-    if (touches_recv(post.call, rank) && !comm.group().is_shared(post.recv)) return false;
+    if (touches_recv(post.call, rank)) facts.results_shared = facts.results_shared && comm.group().is_shared(post.recv);
   }
-  return all_shared ||
-         (is_copy(operation.collective()) && most_bytes >= kLeastPrivateRead && comm.group().can_read_private());
+  facts.sources_readable = is_copy(operation.collective()) && comm.group().can_read_private();
+  return facts;
 }
 
 Transfer::Transfer(Comm& comm, Operation& operation, const Posts& posts,
@@ -95,12 +130,21 @@ void Transfer::choose_way() noexcept {
   } else if (operation_->plan != nullptr) {
     scheduled_.emplace(*comm_, *operation_, posts_);
     stage_ = Stage::follow;
-  } else if (local_ != nullptr || can_move_directly(*comm_, *operation_, posts_)) {
+  } else if (local_ != nullptr) {
     stage_ = Stage::move;
   } else {
-    rounds_ = is_copy(operation_->collective()) ? copy_rounds(*operation_, comm_->ranks(), posts_.half_bytes())
-                                                : reduction_rounds(*operation_, comm_->ranks(), posts_.half_bytes());
-    stage_ = rounds_ == 0 ? Stage::done : Stage::fill;
+    if (comm_->ranks() == 1)
+      choice_.form = Form::pull;  // of itself: nothing to choose
+    else
+      choice_ = comm_->settings().selection.choose(facts_of(*comm_, *operation_, posts_));
+    if (choice_.obstacle != nullptr) {
+      stage_ = Stage::refused;
+    } else if (choice_.form != Form::staged) {
+      stage_ = Stage::move;
+    } else {
+      staged_.emplace(*comm_, *operation_, posts_, choice_.stores, counts_rounds_);
+      stage_ = staged_->over() ? Stage::done : Stage::rounds;
+    }
   }
 }
 
@@ -119,8 +163,8 @@ bool Transfer::ready() noexcept {
       return all([](const transport::Post& post) { return post.finished.load() != 0; });
     case Stage::compare_counts:
       return all([](const transport::Post& post) { return post.filled.load() != 0; });
-    case Stage::read:
-      return all([&](const transport::Post& post) { return post.filled.load() > counts_rounds_ + round_; });
+    case Stage::rounds:
+      return staged_->ready();
     case Stage::follow:
       return scheduled_->ready();
     default:
@@ -135,8 +179,10 @@ zc_status Transfer::work(std::size_t slice_bytes) noexcept {
       const std::size_t bytes = static_cast<std::size_t>(comm_->ranks()) * sizeof(std::size_t);
       std::memcpy(half, operation_->counts, bytes);
       std::memcpy(half + bytes, operation_->recv_counts, bytes);
-      fill_round();
       counts_rounds_ = 1;
+      posts_.own().filled.store(1);
+      step("filled");
+      comm_->control().ring_all();
       expect_all(Stage::compare_counts);
       return ZC_OK;
     }
@@ -149,26 +195,13 @@ zc_status Transfer::work(std::size_t slice_bytes) noexcept {
     case Stage::others_move:
       stage_ = Stage::done;
       return ZC_OK;
-    case Stage::fill: {
-      step("free half");
-      std::byte* const half = posts_.half(comm_->rank(), counts_rounds_ + round_);
-      if (is_copy(operation_->collective()))
-        fill_copies(*comm_, *operation_, round_, half, posts_.half_bytes());
-      else
-        fill_reduction(*comm_, *operation_, round_, half, posts_.half_bytes());
-      fill_round();
-      expect_all(Stage::read);
+    case Stage::rounds:
+      staged_->work();
+      if (staged_->over()) stage_ = Stage::done;
       return ZC_OK;
-    }
-    case Stage::read:
-      step("all filled");
-      if (is_copy(operation_->collective()))
-        read_copies(*comm_, *operation_, posts_, round_, counts_rounds_ + round_);
-      else
-        read_reduction(*comm_, *operation_, posts_, round_, counts_rounds_ + round_);
-      step("drained");
-      stage_ = ++round_ == rounds_ ? Stage::done : Stage::fill;
-      return ZC_OK;
+    case Stage::refused:
+      return fail(ZC_UNSUPPORTED, "rank %d: ZC_ALGO asks for the form %s, which cannot be had for %s: %s",
+                  comm_->rank(), form_name(choice_.form), describe(operation_->call).c_str(), choice_.obstacle);
     case Stage::follow:
       return follow_schedule(slice_bytes);
     case Stage::done:
@@ -193,12 +226,6 @@ zc_status Transfer::follow_schedule(std::size_t slice_bytes) noexcept {
   step("finished");
   stage_ = Stage::done;
   return ZC_OK;
-}
-
-void Transfer::fill_round() noexcept {
-  posts_.own().filled.store(counts_rounds_ + round_ + 1);
-  step("filled");
-  comm_->control().ring_all();
 }
 
 // What each rank sends to each, against what each expects. All ranks see all numbers, so all come to the same.
@@ -235,13 +262,19 @@ zc_status Transfer::move_share(std::size_t slice_bytes, bool* done) noexcept {
     *done = true;
     return (*local_)(peers);
   }
-  if (is_copy(operation_->collective())) return copy_slice(*comm_, *operation_, peers, &cursor_, slice_bytes, done);
-  const std::size_t count = own_share(*operation_, comm_->ranks(), comm_->rank()).count;
+  const bool copies = is_copy(operation_->collective());
+  if (copies && choice_.form == Form::pull)
+    return copy_slice(*comm_, *operation_, peers, choice_.stores, &cursor_, slice_bytes, done);
+  const Part share = copies ? spread_share(*operation_, comm_->ranks(), comm_->rank())
+                            : reduced_share(*operation_, choice_.form, comm_->ranks(), comm_->rank());
   const std::size_t now =
-      std::min(count - reduced_, std::max<std::size_t>(slice_bytes / zc_dtype_bytes(operation_->dtype()), 1));
-  reduce_share(*comm_, *operation_, peers, reduced_, now);
-  reduced_ += now;
-  *done = reduced_ == count;
+      std::min(share.count - moved_, std::max<std::size_t>(slice_bytes / zc_dtype_bytes(operation_->dtype()), 1));
+  if (copies)
+    spread_copies(*comm_, *operation_, peers, choice_.stores, share.offset + moved_, now);
+  else
+    reduce_elements(*comm_, *operation_, peers, choice_.stores, share.offset + moved_, now);
+  moved_ += now;
+  *done = moved_ == share.count;
   return ZC_OK;
 }
 
@@ -269,7 +302,7 @@ zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
     const Reading reading(comm_->own_block().busy);
     died = comm_->dead() || someone_left();
     step("reading");
-    if (!died) moved = move_share(slice_bytes, &over);
+    if (!died) moved = move_share(std::min(slice_bytes, kMostSliceBytes), &over);
     // Once more: others may have been told of an error while this rank was stopped in the middle, and have written
     // again what it read.
     died = died || comm_->dead() || someone_left();
@@ -287,7 +320,8 @@ zc_status Transfer::move_slice(std::size_t slice_bytes) noexcept {
 
 std::int32_t Transfer::awaited() const noexcept {
   if (stage_ == Stage::follow) return static_cast<std::int32_t>(scheduled_->waits_for().rank);
-  return posts_.rank(std::min(next_, posts_.count() - 1));
+  const std::size_t next = stage_ == Stage::rounds ? staged_->awaited() : next_;
+  return posts_.rank(std::min(next, posts_.count() - 1));
 }
 
 void Transfer::blame(std::int32_t* culprit, char* text, std::size_t capacity_bytes) const noexcept {
@@ -299,7 +333,8 @@ void Transfer::blame(std::int32_t* culprit, char* text, std::size_t capacity_byt
     return;
   }
   *culprit = awaited();
-  const char* const missing = stage_ == Stage::others_move ? "finished its share of" : "filled its staging for";
+  const bool awaits_share = stage_ == Stage::others_move || (stage_ == Stage::rounds && staged_->awaits_results());
+  const char* const missing = awaits_share ? "finished its share of" : "filled its staging for";
   std::snprintf(text, capacity_bytes, "rank %d has not %s %s, %s", *culprit, missing, posts_.name().c_str(),
                 describe(operation_->call).c_str());
 }

@@ -64,7 +64,7 @@ class Group {
                                             std::int32_t rank) = 0;
 
   // Staging of a rank, in two halves: for buffers that cannot be reached, and for what ranks tell each other in a call.
-  static constexpr std::size_t kStagingHalfBytes = std::size_t{256} << 10;
+  static constexpr std::size_t kStagingHalfBytes = std::size_t{512} << 10;
   // Every rank calls prepare_staging before it announces a call that needs it. Throws Error(NO_MEMORY).
   virtual void prepare_staging() = 0;
   virtual std::byte* staging(std::int32_t rank, std::size_t half) const noexcept = 0;

@@ -7,7 +7,7 @@ namespace zerocomm::test {
 namespace {
 
 // Room for the first communicator, two children of one rank or one of two ranks, and not for more.
-void small_extent(std::int32_t /*rank*/) { setenv("ZC_SHM_BYTES", "2900000", 1); }
+void small_extent(std::int32_t /*rank*/) { setenv("ZC_SHM_BYTES", "5000000", 1); }
 
 TEST(SplitMemory, that_cannot_be_had_is_told_to_all_ranks_which_go_on) {
   ChildRanks ranks(
@@ -43,7 +43,7 @@ TEST(SplitMemory, that_one_colour_cannot_have_is_refused_to_both) {
           check_members(comm, rank, {0, 1, 2});
         }
       },
-      {}, [](std::int32_t) { setenv("ZC_SHM_BYTES", "2900000", 1); });
+      {}, [](std::int32_t) { setenv("ZC_SHM_BYTES", "5000000", 1); });
   expect_ok(ranks.wait());
 }
 
