@@ -54,7 +54,14 @@ struct StepCall {
   std::size_t (*recv_count)(std::size_t count, std::size_t ranks);
   // Element i of what rank `rank` receives, when rank r sends r + 1 + 100 * (i % 7) at i.
   float (*wanted)(std::size_t i, std::size_t count, std::size_t rank, std::size_t ranks);
+  const char* algo = "";  // ZC_ALGO
 };
+
+// The same in the form in which ranks write into each other's results.
+inline StepCall spread(StepCall call, const char* algo) {
+  call.algo = algo;
+  return call;
+}
 
 inline float sent_element(std::size_t rank, std::size_t i) {
   return static_cast<float>(rank + 1) + 100 * static_cast<float>(i % 7);
@@ -196,6 +203,7 @@ inline Walk kill_at_step(const StepCall& call, std::int32_t rank_count, std::int
       {.deadline_ns = kSlack * 20 * kSecondNs},
       [&](std::int32_t) {
         if (call.memory == Memory::staged) setenv("ZC_COPY", "staging", 1);
+        setenv("ZC_ALGO", call.algo, 1);
       });
   const std::vector<ChildEnd> ends = children.wait(kSlack * 30 * kSecondNs);
   const auto where = [&](std::size_t rank) {

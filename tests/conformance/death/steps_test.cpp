@@ -30,6 +30,15 @@ TEST(KillAtEveryStep, of_a_staged_all_reduce) { kill_everywhere(all_reduce_step(
 TEST(KillAtEveryStep, of_a_direct_all_reduce) { kill_everywhere(all_reduce_step(Memory::shared, kSmall)); }
 TEST(KillAtEveryStep, of_a_staged_broadcast) { kill_everywhere(broadcast_step(Memory::staged, kSmall)); }
 TEST(KillAtEveryStep, of_a_direct_broadcast) { kill_everywhere(broadcast_step(Memory::shared, kSmall)); }
+TEST(KillAtEveryStep, of_a_spread_reduce_scatter) {
+  kill_everywhere(spread(reduce_scatter_step(Memory::shared, kSmall), "reduce_scatter=spread"));
+}
+TEST(KillAtEveryStep, of_a_spread_all_gather) {
+  kill_everywhere(spread(all_gather_step(Memory::shared, kSmall), "all_gather=spread"));
+}
+TEST(KillAtEveryStep, of_a_spread_broadcast) {
+  kill_everywhere(spread(broadcast_step(Memory::shared, kSmall), "broadcast=spread"));
+}
 
 }  // namespace
 }  // namespace zerocomm::test
