@@ -12,7 +12,7 @@ namespace {
 constexpr Variable kVariables[] = {
     {"ZC_ALGO", "collective=form, with commas between",
      "how native collectives move data, in place of the table of zc info: staged, pull, spread or auto, and behind it "
-     "/cached or /streaming for the stores. Same on all ranks"},
+     "/cached or /streaming for the stores. Same on all ranks. Not of control traffic"},
     {"ZC_COPY", "auto, staging or read",
      "how a process reads memory of another that it cannot map: through a copy, or process_vm_readv"},
     {"ZC_DEADLINE_MS", "milliseconds", "longest wait of any call, where the program sets none"},

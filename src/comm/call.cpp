@@ -66,7 +66,9 @@ std::string describe(const transport::CallRecord& call) {
     if (call.counts_hash != 0)
       text += format(", counts #%08llx", static_cast<unsigned long long>(call.counts_hash & 0xffffffff));
     if (call.in_place == 1) text += ", in place";
-    if (call.schedule != 0)
+    if (call.schedule == transport::CallRecord::kByTable)
+      text += ", form by the table";
+    else if (call.schedule != 0)
       text += format(", schedule #%08llx", static_cast<unsigned long long>(call.schedule & 0xffffffff));
   } else if (row->collective == Collective::window_create) {
     text +=

@@ -109,6 +109,10 @@ const void* place(const void* base, std::size_t elements, zc_dtype dtype) {
 
 zc_status submit(Comm& comm, Operation& what, const Options& options) {
   choose_schedule(comm, what, options.schedule);
+  // What ranks tell each other, the library's own calls among it, always works.
+  if (what.plan == nullptr && what.traffic == ZC_TRAFFIC_CONTROL &&
+      comm.settings().selection.changes(what.collective()))
+    what.call.schedule = transport::CallRecord::kByTable;
   if (options.request != nullptr) return comm.requests().make(what, options.tag, options.request);
   const bool has_scratch = what.plan != nullptr && what.plan->program->scratch_chunks() != 0;
   if (has_scratch || always_stages(comm, what)) comm.group().prepare_staging();

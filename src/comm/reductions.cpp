@@ -2,6 +2,7 @@
 
 #include "comm/reduce_leaf.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 

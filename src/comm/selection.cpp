@@ -133,7 +133,7 @@ Selection Selection::of_environment() {
 Choice Selection::choose(const CallFacts& facts) const noexcept {
   Choice choice;
   const Row* const row = find_row(facts.collective);
-  const bool worth_it = facts.sources_shared || facts.most_source_bytes >= kLeastPrivateRead;
+  const bool worth_it = facts.sources_shared || facts.most_private_bytes >= kLeastPrivateRead;
   if (row == nullptr) {  // of two ranks, or zc_all_to_all_v
     choice.form = obstacle_of(Form::pull, facts) == nullptr && worth_it ? Form::pull : Form::staged;
     return choice;
@@ -156,6 +156,13 @@ Choice Selection::choose(const CallFacts& facts) const noexcept {
   const bool prefers_spread = !can_pull || (facts.moved_bytes >= spread_from && (facts.is_skewed || !row->only_skewed));
   choice.form = can_spread && prefers_spread ? Form::spread : can_pull ? Form::pull : Form::staged;
   return choice;
+}
+
+bool Selection::changes(Collective collective) const noexcept {
+  const Row* const row = find_row(collective);
+  if (row == nullptr) return false;
+  const Override& asked = overrides_[static_cast<std::size_t>(row - kTable)];
+  return asked.has_form || asked.stores != Asked::nothing;
 }
 
 bool Selection::forces_staging(Collective collective) const noexcept {

@@ -24,9 +24,9 @@ const char* form_name(Form form) noexcept;
 struct CallFacts {
   Collective collective{};
   std::uint64_t ranks = 0;
-  std::uint64_t moved_bytes = 0;        // the least that all ranks together read and write for it
-  std::uint64_t most_source_bytes = 0;  // the largest source that others read
-  bool is_skewed = false;               // blocks so uneven that the rank with the largest would be waited for
+  std::uint64_t moved_bytes = 0;         // the least that all ranks together read and write for it
+  std::uint64_t most_private_bytes = 0;  // the largest source that others read and that is not shared
+  bool is_skewed = false;                // blocks so uneven that the rank with the largest would be waited for
   bool in_place = false;
   bool swaps = false;             // blocks change places: nobody can read one that its owner has written already
   bool sources_shared = false;    // every rank can reach all sources that it may need
@@ -52,6 +52,8 @@ class Selection {
   static Selection of_environment();
 
   Choice choose(const CallFacts& facts) const noexcept;
+  // Does ZC_ALGO say anything of it?
+  bool changes(Collective collective) const noexcept;
   // Does a call of it go through staging whatever its buffers are, since that was asked for?
   bool forces_staging(Collective collective) const noexcept;
   // Of everything that a choice depends on, besides the call.

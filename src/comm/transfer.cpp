@@ -80,6 +80,11 @@ bool swaps(const transport::CallRecord& call) {
   return call.in_place == 1 && exchanges(static_cast<Collective>(call.collective));
 }
 
+const Selection& selection_of(const Comm& comm, const Operation& operation) {
+  static const Selection built_in;
+  return operation.call.schedule == transport::CallRecord::kByTable ? built_in : comm.settings().selection;
+}
+
 }  // namespace
 
 bool moves_data(const Operation& operation) {
@@ -89,7 +94,7 @@ bool moves_data(const Operation& operation) {
 bool always_stages(const Comm& comm, const Operation& operation) {
   return operation.collective() == Collective::all_to_all_v || swaps(operation.call) ||
          (comm.ranks() > 1 && moves_data(operation) &&
-          comm.settings().selection.forces_staging(operation.collective()));
+          selection_of(comm, operation).forces_staging(operation.collective()));
 }
 
 CallFacts facts_of(const Comm& comm, const Operation& operation, const Posts& posts) noexcept {
@@ -106,8 +111,10 @@ CallFacts facts_of(const Comm& comm, const Operation& operation, const Posts& po
     facts.swaps = facts.swaps || swaps(post.call);  // of any rank: one with nothing to exchange is in no place
     facts.in_place = facts.in_place || post.call.in_place == 1;
     if (touches_send(post.call, rank)) {
-      facts.sources_shared = facts.sources_shared && comm.group().is_shared(post.send);
-      facts.most_source_bytes = std::max(facts.most_source_bytes, post.send.bytes);
+      if (!comm.group().is_shared(post.send)) {
+        facts.sources_shared = false;
+        facts.most_private_bytes = std::max(facts.most_private_bytes, post.send.bytes);
+      }
     }
     if (touches_recv(post.call, rank)) facts.results_shared = facts.results_shared && comm.group().is_shared(post.recv);
   }
@@ -136,7 +143,7 @@ void Transfer::choose_way() noexcept {
     if (comm_->ranks() == 1)
       choice_.form = Form::pull;  // of itself: nothing to choose
     else
-      choice_ = comm_->settings().selection.choose(facts_of(*comm_, *operation_, posts_));
+      choice_ = selection_of(*comm_, *operation_).choose(facts_of(*comm_, *operation_, posts_));
     if (choice_.obstacle != nullptr) {
       stage_ = Stage::refused;
     } else if (choice_.form != Form::staged) {

@@ -34,7 +34,8 @@ struct CallRecord {
   std::uint64_t count = 0;        // elements; of the _v forms the sum
   std::uint64_t counts_hash = 0;  // of the _v forms; of the layout for gathers
   std::uint64_t premul_bits = 0;
-  std::uint64_t schedule = 0;  // a hash of the schedule that moves the data; 0: the native form
+  std::uint64_t schedule = 0;                   // a hash of the schedule that moves the data; 0: the native form
+  static constexpr std::uint64_t kByTable = 2;  // native, and ZC_ALGO is not about this call; no hash is even
   // One of this rank's buffers is empty, so that in place and out of place are the same to it.
   static constexpr std::uint32_t kEitherPlace = 2;
   friend bool operator==(const CallRecord&, const CallRecord&) = default;

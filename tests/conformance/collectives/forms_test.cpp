@@ -130,6 +130,32 @@ TEST(Forms, that_differ_between_ranks_are_a_mismatch_at_creation) {
   expect_ok(ranks.wait(kSlack * 30 * kSecondNs));
 }
 
+// What the library itself tells the ranks is not what was asked for.
+TEST(Forms, are_not_those_of_control_traffic) {
+  ChildRanks ranks(
+      3,
+      [](zc_comm* comm, std::int32_t rank) {
+        zc_comm* child = nullptr;
+        RANK_OK(zc_comm_split(comm, 0, rank, nullptr, &child));
+        zc_coll_options options{};
+        options.struct_size = sizeof options;
+        options.traffic = ZC_TRAFFIC_CONTROL;
+        for (zc_comm* each : {comm, child}) {
+          std::int64_t value = rank, all[3] = {};
+          RANK_OK(zc_all_gather(each, &value, all, 1, ZC_DTYPE_I64, &options));
+          RANK_CHECK(all[2] == 2, "%lld", static_cast<long long>(all[2]));
+          RANK_STATUS(ZC_UNSUPPORTED, zc_all_gather(each, &value, all, 1, ZC_DTYPE_I64, nullptr));
+        }
+        if (rank != 0) options.traffic = ZC_TRAFFIC_DATA;
+        std::int64_t value = rank, all[3] = {};
+        RANK_STATUS(ZC_MISMATCH, zc_all_gather(comm, &value, all, 1, ZC_DTYPE_I64, &options));
+        RANK_ERROR_SAYS("form by the table");
+        RANK_OK(zc_comm_destroy(child));
+      },
+      {}, [](std::int32_t) { setenv("ZC_ALGO", "all_gather=spread", 1); });
+  expect_ok(ranks.wait(kSlack * 30 * kSecondNs));
+}
+
 // What each rank moves by a broadcast in which each writes its part into the others' buffers.
 TEST(Forms, spread_is_counted_where_it_moves) {
   ChildRanks ranks(

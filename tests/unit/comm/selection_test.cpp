@@ -15,7 +15,7 @@ CallFacts shared(Collective collective, std::uint64_t moved_bytes) {
   facts.collective = collective;
   facts.ranks = 4;
   facts.moved_bytes = moved_bytes;
-  facts.most_source_bytes = moved_bytes / 4;
+  facts.most_private_bytes = moved_bytes / 4;
   facts.sources_shared = facts.results_shared = true;
   return facts;
 }
@@ -40,9 +40,9 @@ TEST(Selection, depends_on_what_is_shared) {
   EXPECT_EQ(form_of(facts), Form::staged);
   facts.sources_readable = true;
   EXPECT_EQ(form_of(facts), Form::pull);
-  facts.most_source_bytes = 128 * kKiB;
+  facts.most_private_bytes = 128 * kKiB;
   EXPECT_EQ(form_of(facts), Form::pull);
-  facts.most_source_bytes -= 1;  // not worth a system call
+  facts.most_private_bytes -= 1;  // not worth a system call
   EXPECT_EQ(form_of(facts), Form::staged);
 
   // A reduction reads no memory through the system.
@@ -103,6 +103,8 @@ TEST(Selection, is_what_the_variable_says) {
   EXPECT_TRUE(asked.forces_staging(Collective::all_reduce));
   EXPECT_FALSE(asked.forces_staging(Collective::all_gather));
   EXPECT_FALSE(Selection().forces_staging(Collective::all_reduce));
+  EXPECT_TRUE(asked.changes(Collective::broadcast));
+  EXPECT_FALSE(asked.changes(Collective::reduce));
   EXPECT_NE(asked.fingerprint(), Selection().fingerprint());
   EXPECT_NE(Selection("all_gather=pull/cached").fingerprint(), Selection("all_gather=pull").fingerprint());
 }
