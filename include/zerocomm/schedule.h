@@ -149,7 +149,8 @@ typedef struct zc_schedule_costs {
  * A message of n elements occupies the sending lane for n * beta and arrives alpha later; lanes share no links.
  *
  * Agreement  rank ZC_NONE gives the largest figure of any rank in each member.
- * Errors     ARGUMENT: no such rank, or a schedule that cannot run to its end. UNSUPPORTED: as zc_schedule_verify().
+ * Errors     ARGUMENT: no such rank, or a schedule that cannot run to its end. UNSUPPORTED: as zc_schedule_verify(). OVERFLOW:
+ *            all steps one after the other would take more than 64 bits can count.
  * Threads    Any; pure.
  */
 ZC_API ZC_NODISCARD zc_status zc_schedule_cost(const zc_schedule *schedule, int32_t rank,

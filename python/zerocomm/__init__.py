@@ -18,7 +18,7 @@ is dead then if the deadline has passed. A program that wants to be interrupted 
 
 Left out: zc_comm_wait and zc_progress_add (functions that the library calls while it waits, for engines of one's own);
 zc_request_wait_all, zc_reduce_local and the exact sum (a loop, NumPy and math.fsum do it); names and texts of enumerations;
-zc_info, zc_comm_flight and zc_log_set (`zc info` and `zc inspect` print them; the log goes to stderr). An option that is a
+zc_info, zc_comm_flight and zc_log_set (`zc info` prints the first; the log goes to stderr). An option that is a
 struct of C functions, such as gather_allocator, is a ctypes struct of the caller's. Streams: there is only host memory.
 """
 

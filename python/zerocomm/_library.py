@@ -4,7 +4,7 @@ import ctypes
 import os
 import pathlib
 
-from ._structs import FUNCTIONS, Status
+from ._structs import FUNCTIONS, Status, checked_parameter
 
 VERSION = (0, 1)  # the interface that _structs describes
 
@@ -56,7 +56,8 @@ def _check(status, function, _arguments):
 lib = _load()
 for _name, _parameters in FUNCTIONS.items():
     _function = getattr(lib, _name)
-    _function.argtypes, _function.restype, _function.errcheck = _parameters, ctypes.c_int32, _check
+    _function.argtypes = [checked_parameter(kind) for kind in _parameters]
+    _function.restype, _function.errcheck = ctypes.c_int32, _check
 lib.zc_last_error.restype = ctypes.c_char_p
 lib.zc_version_text.restype = ctypes.c_char_p
 lib.zc_schedule_algorithm_count.restype = ctypes.c_size_t

@@ -2,6 +2,7 @@
 
 import ctypes
 import enum
+import operator
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 
@@ -309,9 +310,36 @@ LEFT_OUT = {
     "zc_request_wait_all", "zc_reduce_local", "zc_exact_sum_add_squares", "zc_exact_sum_round", "zc_dtype_name",
     "zc_op_name", "zc_collective_name", "zc_status_name", "zc_status_text", "zc_status_scope", "zc_status_comm_usable",
     "zc_status_buffers_defined",
-    # `zc info` and `zc inspect` print them; the log goes to stderr.
+    # `zc info` prints the first; the log goes to stderr.
     "zc_info", "zc_comm_flight", "zc_log_set",
 }  # fmt: skip
+
+
+_INTEGERS = (c_int32, c_int64, c_uint32, c_uint64, c_size_t)
+
+
+def in_range(kind, value, what):
+    """`value` as an integer that `kind` can hold; ctypes itself would take the lowest bits of any."""
+    number, bits = operator.index(value), 8 * ctypes.sizeof(kind)
+    low = 0 if kind(-1).value > 0 else -(1 << bits - 1)
+    if not low <= number < low + (1 << bits):
+        raise OverflowError(f"{what}: {number} does not fit in {bits} bits that begin at {low}")
+    return number
+
+
+def checked_parameter(kind):
+    """A type of an argument that refuses what ctypes would cut, or take for an address."""
+
+    class Checked:
+        @staticmethod
+        def from_param(value):
+            if kind is c_char_p:
+                if not isinstance(value, (bytes, type(None))):
+                    raise TypeError(f"a text is needed, not {value!r}")
+                return kind.from_param(value)
+            return kind(in_range(kind, value, "an argument"))
+
+    return Checked if kind in _INTEGERS or kind is c_char_p else kind
 
 
 def filled(struct, values):
@@ -326,6 +354,10 @@ def filled(struct, values):
             raise TypeError(f"{struct.__name__} has no option {name!r}; it has {names}")
         if isinstance(value, str):
             value = value.encode()
+        if value is not None and known[name] in _INTEGERS:
+            value = in_range(known[name], value, f"{struct.__name__}.{name}")
+        if known[name] is c_char_p and not isinstance(value, (bytes, type(None))):
+            raise TypeError(f"{struct.__name__}.{name} is a text, not {value!r}")
         setattr(made, name, value if value is not None else known[name]())
     return made
 

@@ -134,6 +134,11 @@ class Communicator:
         function(self._handle, byref(made))
         return c.as_dict(made)
 
+    @property
+    def requests(self):
+        """The requests in flight, in no order."""
+        return list(self._requests)
+
     # Collectives. Without `recv` they work in place. With request=True they return a Request at once.
 
     def all_reduce(self, send, recv=None, op=Op.SUM, **options):
@@ -148,9 +153,10 @@ class Communicator:
 
     def reduce_scatter_v(self, send, recv, counts, op=Op.SUM, **options):
         send, recv = self._pair(send, recv)
+        array = self._counts(counts)
         self._same(send.count, sum(counts), "send")
         self._same(recv.count, counts[self.rank], "recv")
-        return self._reduction(lib.zc_reduce_scatter_v, send, recv, self._counts(counts), op, options)
+        return self._reduction(lib.zc_reduce_scatter_v, send, recv, array, op, options)
 
     def all_gather(self, send, recv, **options):
         send, recv = self._moved(send, recv)
@@ -159,9 +165,10 @@ class Communicator:
 
     def all_gather_v(self, send, recv, counts, **options):
         send, recv = self._moved(send, recv)
+        array = self._counts(counts)
         self._same(send.count, counts[self.rank], "send")
         self._same(recv.count, sum(counts), "recv")
-        return self._call(lib.zc_all_gather_v, [send, recv], [self._counts(counts), send.dtype], options)
+        return self._call(lib.zc_all_gather_v, [send, recv], [array, send.dtype], options)
 
     def broadcast(self, buffer, root=0, **options):
         buffer = as_tensor(buffer, writable=self.rank != root)
@@ -184,9 +191,9 @@ class Communicator:
 
     def all_to_all_v(self, send, send_counts, recv, recv_counts, **options):
         send, recv = self._moved(send, recv)
+        arrays = self._counts(send_counts), self._counts(recv_counts)
         self._same(send.count, sum(send_counts), "send")
         self._same(recv.count, sum(recv_counts), "recv")
-        arrays = self._counts(send_counts), self._counts(recv_counts)
         places = [send.address, arrays[0], recv.address, arrays[1], send.dtype]
         return self._start(lib.zc_all_to_all_v, places, options, (send, recv, arrays))
 
@@ -233,9 +240,10 @@ class Communicator:
         if a.dtype != b.dtype:
             raise TypeError(f"send is {a.dtype.name}, recv is {b.dtype.name}")
 
-    @staticmethod
-    def _counts(counts):
-        return (ctypes.c_size_t * len(counts))(*counts)
+    def _counts(self, counts):
+        if len(counts) != self.size:
+            raise ValueError(f"{self.size} ranks need as many counts; {len(counts)} were given")
+        return (ctypes.c_size_t * len(counts))(*[c.in_range(ctypes.c_size_t, one, "a count") for one in counts])
 
     @staticmethod
     def _pair(send, recv):
@@ -259,7 +267,9 @@ class Communicator:
         """The option struct, and where the library is to put a request (or None)."""
         options = dict(options)
         holder = ctypes.c_void_p() if options.pop("request", False) else None
-        if isinstance(options.get("schedule"), Schedule):
+        if options.get("schedule") is not None:
+            if not isinstance(options["schedule"], Schedule):
+                raise TypeError(f"schedule is a Schedule, not {options['schedule']!r}")
             options["schedule"] = options["schedule"]._handle
         made = c.filled(c.zc_coll_options, options)
         if holder is not None:
@@ -283,7 +293,10 @@ class Communicator:
 
 
 class Request:
-    """One call in flight. Its buffers stay where they are until it is over, whether this object is kept or not."""
+    """
+    One call in flight. Its buffers stay where they are until it is over, whether this object is kept or not. A communicator with
+    requests in flight is not destroyed: Communicator.requests has those that a program lost sight of.
+    """
 
     def __init__(self, comm, holder, keep):
         self._comm, self._holder, self._keep = comm, holder, keep

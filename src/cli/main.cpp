@@ -9,9 +9,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,16 +31,27 @@ int end_badly(const std::string& text, Exit exit) {
   return static_cast<int>(exit);
 }
 
+// Whole numbers that a size can hold. The check of the command line's library takes -5 for a very large one.
+CLI::Validator whole_number(std::size_t least) {
+  return {[least](const std::string& text) -> std::string {
+            std::size_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error == std::errc() && end == text.data() + text.size() && value >= least) return {};
+            return text + " is not a whole number from " + std::to_string(least) + " to " + std::to_string(SIZE_MAX);
+          },
+          ""};
+}
+
 void add_cut(CLI::App& command, CutOptions& cut) {
   command.add_option("-n,--ranks", cut.ranks, "Number of ranks")->required()->type_name("RANKS");
   command.add_option("--align", cut.alignment_bytes, "Alignment of tensors and shards, a power of two (default 64)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->type_name("BYTES");
   command.add_option("--bucket", cut.bucket_bytes, "Largest bucket of gradients (default 26214400)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->type_name("BYTES");
   command.add_option("--persistent", cut.persistent_bytes, "Units up to this stay gathered in stage 3 (default: none)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->type_name("BYTES");
   command.add_flag("--flat", cut.flat, "One cut over each whole buffer (default: one cut per unit)");
 }
@@ -71,7 +86,7 @@ std::function<int()> add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App* command = app.add_subcommand("estimate", "Memory and traffic of one rank in stages 0 to 3, by formula");
   CLI::Option* model = command->add_option("MODEL", options.cut.model, "Model file")->type_name("FILE");
   CLI::Option* count = command->add_option("--params", options.parameter_count, "Number of parameters, without a model")
-                           ->check(CLI::NonNegativeNumber)
+                           ->check(whole_number(0))
                            ->type_name("COUNT");
   model->excludes(count);
   add_cut(*command, options.cut);
@@ -82,7 +97,7 @@ std::function<int()> add_estimate(CLI::App& app, EstimateOptions& options) {
   options.dtype = "bf16";
   command->add_option("--rank", options.rank, "Rank whose share is counted (default 0)")->type_name("RANK");
   command->add_option("--moments", options.moment_bytes, "Optimizer bytes per trained element (default 8: Adam)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0))
       ->type_name("BYTES");
   command->add_option("--micro-steps", options.micro_steps, "Gradient passes per optimizer step (default 1)")
       ->type_name("COUNT");
@@ -126,22 +141,26 @@ void add_schedule_part(CLI::App& parent, ScheduleOptions& options, ScheduleComma
   CLI::App* command = parent.add_subcommand(name, what);
   command->add_option("COLLECTIVE", options.collective, "A collective of the catalogue")->type_name("COLLECTIVE");
   command->add_option("ALGORITHM", options.algorithm, "One of its algorithms (default direct)")->type_name("ALGORITHM");
-  command->add_option("-n,--ranks", options.ranks, "Number of ranks")->type_name("RANKS");
-  command->add_option("--root", options.root, "Root of a rooted collective (default 0)")->type_name("RANK");
-  command->add_option("--chunks", options.chunks, "Chunks of the whole vector (default: the fewest)")
-      ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX))
-      ->type_name("COUNT");
-  command->add_option("--lanes", options.lanes, "Lanes of each rank (default 1)")
-      ->check(CLI::Range(1, 255))
-      ->type_name("COUNT");
-  command->add_option("--file", options.file, "Read the schedule from this text instead")->type_name("FILE");
+  CLI::Option* const of_catalogue[] = {
+      command->add_option("-n,--ranks", options.ranks, "Number of ranks")->type_name("RANKS"),
+      command->add_option("--root", options.root, "Root of a rooted collective (default 0)")->type_name("RANK"),
+      command->add_option("--chunks", options.chunks, "Chunks of the whole vector (default: the fewest)")
+          ->check(CLI::Range(std::uint32_t{1}, UINT32_MAX))
+          ->type_name("COUNT"),
+      command->add_option("--lanes", options.lanes, "Lanes of each rank (default 1)")
+          ->check(CLI::Range(1, 255))
+          ->type_name("COUNT"),
+  };
+  CLI::Option* file = command->add_option("--file", options.file, "Read the schedule from this text instead");
+  file->type_name("FILE");
+  for (CLI::Option* option : of_catalogue) file->excludes(option);  // the text says it
   command->add_option("--output", options.output, "Write to this file")->type_name("FILE");
   if (part != ScheduleCommand::show) command->add_flag("--json", options.json, "Write JSON");
   if (part == ScheduleCommand::cost) {
     CLI::Option* csv = command->add_flag("--csv", options.csv, "Write CSV");
     csv->excludes("--json");
     command->add_option("--count", options.count, "Elements of the whole vector (default: one for each chunk)")
-        ->check(CLI::Range(std::size_t{1}, SIZE_MAX))
+        ->check(whole_number(1))
         ->type_name("COUNT");
   }
   command->callback([&options, part] { options.command = part; });

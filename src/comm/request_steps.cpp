@@ -12,6 +12,8 @@ namespace {
 
 using transport::RequestSlot;
 
+static_assert(kMostRanks <= transport::RankSet::kMostRanks);
+
 // Pieces of staging are smaller than a slice.
 constexpr int kStagedTurns = 16;
 
@@ -174,33 +176,27 @@ void Requests::end(zc_request& request, zc_status status) noexcept {
 }
 
 // It is over here. The others are told, as they come, and when all have told this rank its slot is free. A rank that
-// has left without coming needs no telling and will not tell; one that came tells as it leaves.
+// has left looks at nothing any more: it needs no telling, and is waited for no longer.
 void Requests::linger(zc_request& request) noexcept {
-  // Nothing is used again after the communicator's end.
-  if (comm_->dead()) return unlist(request);
+  // Nothing is used again after the communicator's end, or this rank's.
+  if (comm_->dead() || stopped_) return unlist(request);
   const Posts all = posts(request);
-  bool all_told = true;
-  std::uint32_t told_by = 0;  // when all of them have
+  bool all_know = true;
   for (std::size_t i = 0; i < all.count(); ++i) {
     const std::int32_t rank = all.rank(i);
-    if (rank == comm_->rank()) continue;
-    Place& place = request.places[rank];
     transport::RankBlock& block = comm_->control().rank(rank);
-    const bool left = block.detached.load() != 0;  // first: it may have posted just before
+    if (rank == comm_->rank() || block.detached.load() != 0) continue;
+    Place& place = request.places[rank];
     if (!place.told) find(request, rank);
-    if (!place.is_known()) {
-      if (left) continue;
-      all_told = false;
+    if (place.is_known() && !place.told) {
+      all.slot(rank).seen.add(comm_->rank());
+      place.told = true;
+      step("request seen");
+      if (block.wants_slot.load() != 0) ring(block.bell);
     }
-    ++told_by;
-    if (!place.is_known() || place.told) continue;
-    all.slot(rank).seen.fetch_add(1);
-    place.told = true;
-    step("request seen");
-    if (block.wants_slot.load() != 0) ring(block.bell);
+    all_know = all_know && place.told && own_slot(request).seen.has(rank);
   }
-  if (stopped_) return unlist(request);  // its own slots are used no more
-  if (!all_told || own_slot(request).seen.load() != told_by) return;
+  if (!all_know) return;
   comm_->control().request_hash(comm_->rank(), request.slot).store(0);
   step("request free");
   unlist(request);

@@ -78,8 +78,6 @@ void Requests::stop() noexcept {
     if (request.phase == Phase::gathering || request.phase == Phase::moving)
       end(request, fail(ZC_STATE, "rank %d: the communicator was destroyed with %s, %s, in flight", comm_->rank(),
                         posts(request).name().c_str(), describe(request.operation.call).c_str()));
-    else if (request.listed)
-      linger(request);  // a last time
   }
 }
 
@@ -132,7 +130,7 @@ void Requests::post(zc_request& request) noexcept {
   transport::RequestSlot& slot = own_slot(request);
   announce(*comm_, slot.post, request.operation, 0);
   slot.state.store(transport::RequestSlot::kOpen);
-  slot.seen.store(0);
+  slot.seen.clear();
   slot.set_key(request.key);  // last: another key may have the same hash, and somebody may be about to compare this one
   step("request written");
   comm_->own_block().brief.store(record.brief);
@@ -242,6 +240,8 @@ zc_status Requests::report(zc_request& request) noexcept {
     request.held = false;
     if (!request.listed) request.phase = Phase::idle;
   }
+  // A call of another thread may wait for this place.
+  if (transport::RankBlock& own = comm_->own_block(); own.wants_slot.load() != 0) ring(own.bell);
   return status;
 }
 

@@ -21,6 +21,7 @@ struct Wish {
   std::int64_t color = 0;
   std::int64_t key = 0;
   std::int64_t topology_hash = 0;  // 0: no text
+  std::int64_t reproducible = 0;
   std::int64_t status = ZC_OK;
 };
 constexpr std::size_t kWishWords = sizeof(Wish) / sizeof(std::int64_t);
@@ -63,8 +64,8 @@ topo::Topology part_of(const topo::Topology& parent, const std::vector<std::int3
   return part;
 }
 
-// Of one colour two ranks with different topology texts, if there are any. All ranks see all wishes and find the same.
-zc_status compare_topologies(const std::vector<Wish>& wishes) {
+// Of one colour two ranks that want children that differ, if there are any. All ranks see all wishes and find the same.
+zc_status compare_wishes(const std::vector<Wish>& wishes) {
   for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
     if (wishes[rank].color == ZC_NONE) continue;
     std::size_t first = 0;
@@ -72,6 +73,10 @@ zc_status compare_topologies(const std::vector<Wish>& wishes) {
     if (wishes[rank].topology_hash != wishes[first].topology_hash)
       return fail(ZC_MISMATCH, "zc_comm_split: ranks %zu and %zu of colour %lld give different topologies", first, rank,
                   static_cast<long long>(wishes[rank].color));
+    if (wishes[rank].reproducible != wishes[first].reproducible)
+      return fail(ZC_MISMATCH, "zc_comm_split: of colour %lld rank %zu has reproducible %s and rank %zu has it %s",
+                  static_cast<long long>(wishes[rank].color), first, wishes[first].reproducible != 0 ? "on" : "off",
+                  rank, wishes[rank].reproducible != 0 ? "on" : "off");
   }
   return ZC_OK;
 }
@@ -154,11 +159,11 @@ class Split {
   }
 
   zc_status exchange_wishes() {
-    const Wish own{spec_->color, spec_->key, hash_text(spec_->topology), failed_};
+    const Wish own{spec_->color, spec_->key, hash_text(spec_->topology), spec_->settings.reproducible ? 1 : 0, failed_};
     ZC_TRY(gather(&own, wishes_.data(), kWishWords));
     for (std::size_t rank = 0; rank < wishes_.size(); ++rank) statuses_[rank] = wishes_[rank].status;
     ZC_TRY(agree_on_failure());
-    return compare_topologies(wishes_);
+    return compare_wishes(wishes_);
   }
 
   // If any rank has failed, all return the first such rank's status and text.

@@ -100,10 +100,35 @@ class Clocks {
 
 }  // namespace
 
+namespace {
+
+// No clock goes beyond what all steps take one after the other.
+void require_countable(const Schedule& schedule, const Partition& partition, LinkModel links) {
+  std::uint64_t messages = 0, chunks = 0;
+  for (const RankSchedule& rank : schedule.ranks)
+    for (const Lane& lane : rank.lanes) {
+      messages += lane.steps.size();
+      for (const Step& step : lane.steps) chunks += step.n_chunks;
+    }
+  std::uint64_t elements = 0, latency = 0, transfer = 0, sum = 0;
+  ZC_REQUIRE(
+      !__builtin_mul_overflow(chunks, partition.count(), &elements) &&
+          !__builtin_mul_overflow(elements, links.beta, &transfer) &&
+          !__builtin_mul_overflow(messages, links.alpha, &latency) && !__builtin_add_overflow(transfer, latency, &sum),
+      ZC_OVERFLOW,
+      "%llu steps with %llu chunks of a vector of %zu elements, at %llu a message and %llu an element, take more "
+      "than 64 bits can count",
+      static_cast<unsigned long long>(messages), static_cast<unsigned long long>(chunks), partition.count(),
+      static_cast<unsigned long long>(links.alpha), static_cast<unsigned long long>(links.beta));
+}
+
+}  // namespace
+
 Cost cost_of(const Schedule& schedule, const Partition& partition, LinkModel links) {
   require_runnable(schedule);
   ZC_REQUIRE(schedule.key.chunks == 0 || partition.chunks() == schedule.key.chunks, ZC_ARGUMENT,
              "a partition into %zu chunks for a schedule of %u", partition.chunks(), schedule.key.chunks);
+  require_countable(schedule, partition, links);
   Clocks clocks(schedule, partition, links);
   ZC_REQUIRE(run_schedule(schedule, clocks, kUnbounded).finished(), ZC_ARGUMENT, "the schedule never ends");
   return {clocks.traffic, clocks.critical_path()};

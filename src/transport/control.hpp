@@ -74,9 +74,25 @@ struct RequestKey {
   friend bool operator==(const RequestKey&, const RequestKey&) = default;
 };
 
+// Which ranks have said something, each for itself.
+class RankSet {
+ public:
+  void clear() noexcept {
+    for (auto& word : words_) word.store(0);
+  }
+  void add(std::int32_t rank) noexcept { words_[rank / kBits].fetch_or(1U << (rank % kBits)); }
+  bool has(std::int32_t rank) const noexcept { return (words_[rank / kBits].load() >> (rank % kBits) & 1) != 0; }
+
+  static constexpr std::int32_t kMostRanks = 1024;
+
+ private:
+  static constexpr std::int32_t kBits = 32;
+  std::atomic<std::uint32_t> words_[kMostRanks / kBits]{};
+};
+
 // A call that is matched by its key. The owner fills one in and then writes its hash into the list of hashes; it uses
-// the slot again when all other ranks of the request have counted themselves in `seen`. The key is made of atomics: a
-// rank that has found the hash of one key may look at another.
+// the slot again when all other ranks of the request are in `seen`, or have left. The key is made of atomics: a rank
+// that has found the hash of one key may look at another.
 struct alignas(64) RequestSlot {
   static constexpr std::uint32_t kOpen = 0, kTaken = 1, kCanceled = 2;
   Post post;
@@ -85,7 +101,7 @@ struct alignas(64) RequestSlot {
   std::atomic<std::uint64_t> pair{0};
   // Any rank of the request takes it, once it has found all posts; the owner cancels it. Both only if it is open.
   std::atomic<std::uint32_t> state{kOpen};
-  std::atomic<std::uint32_t> seen{0};  // other ranks for which the request is over; each adds itself
+  RankSet seen;  // other ranks for which the request is over; each adds itself
 
   void set_key(const RequestKey& key) noexcept;
   bool has_key(const RequestKey& key) const noexcept;

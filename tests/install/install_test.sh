@@ -14,6 +14,7 @@ mv "$scratch/first" "$prefix"
 
 case $way in
   find_package)
+    if [[ -e $prefix/bin/zc ]]; then env -u LD_LIBRARY_PATH "$prefix/bin/zc" --version; fi
     cmake -S "$here/consumer" -B "$scratch/consumer" -G Ninja -D CMAKE_PREFIX_PATH="$prefix"
     cmake --build "$scratch/consumer"
     for program in zerocomm_c zerocomm_cpp zerocomm_static_c zerocomm_static_cpp; do "$scratch/consumer/$program"; done

@@ -72,7 +72,7 @@ TEST(FullProduct, has_every_legal_row_once) {
   std::size_t rows = 0, wrong = 0;
   for_rows(levels, [&](const Row& row) {
     ++rows;
-    wrong += times[number_of(row)] != (Product::is_legal_row(row) ? 1 : 0);
+    wrong += times[number_of(row)] != (Product::is_full_row(row) ? 1 : 0);
   });
   EXPECT_EQ(rows, times.size());
   EXPECT_EQ(wrong, 0u);

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace zerocomm::test {
 
@@ -46,6 +48,12 @@ struct Product {
     if (row[counts] == (many_blocks ? 5 : 6)) return false;
     return is_legal(what);
   }
+  // The same for the whole product, where every count goes with every number of ranks.
+  static bool is_full_row(const Row& row) {
+    const Case what = make(row);
+    if (has_counts(what.form) != (row[counts] >= kPlainCounts) || row[counts] == 6) return false;
+    return is_legal(what);
+  }
   static bool has_blocks(Form form) {
     return form == Form::reduce_scatter || form == Form::all_gather || form >= Form::all_to_all;
   }
@@ -78,7 +86,7 @@ struct Product {
       for (std::size_t place = 0; place < 8; ++place) {
         Row row = call;
         row[in_place] = place / 2 % 2, row[shifted] = place % 2, row[request] = place / 4, row[ranks] = n;
-        if (is_legal_row(row)) places.push_back(row);
+        if (is_full_row(row)) places.push_back(row);
       }
       if (!places.empty()) visit(places);
     });
@@ -144,14 +152,22 @@ TYPED_TEST_SUITE_P(CollectiveFullProduct);
 
 TYPED_TEST_P(CollectiveFullProduct, equals_its_schedule_bit_for_bit_and_writes_nothing_else) {
   for (std::size_t n = 0; n < std::size(Product::kRanks); ++n) {
+    const std::size_t most = Product::kRanks[n] > 9 ? 8 : 32;  // calls at once: ranks may be processes made for them
+    std::vector<std::pair<std::vector<Row>, Prepared>> calls;
     TypeParam group(Product::kRanks[n]);
+    const auto run = [&] {
+      group.run([&](zc_comm* comm, std::int32_t rank) {
+        for (const auto& [places, prepared] : calls)
+          for (const Row& row : places) run_case(comm, rank, Product::make(row), prepared);
+      });
+      calls.clear();
+    };
     Product::for_calls(n, [&](const std::vector<Row>& places) {
       if (this->HasFailure()) return;
-      const Prepared prepared = prepare(Product::make(places.front()));
-      group.run([&](zc_comm* comm, std::int32_t rank) {
-        for (const Row& row : places) run_case(comm, rank, Product::make(row), prepared);
-      });
+      calls.emplace_back(places, prepare(Product::make(places.front())));
+      if (calls.size() == most) run();
     });
+    if (!calls.empty()) run();
     if (this->HasFailure()) return;
   }
 }

@@ -154,6 +154,28 @@ TEST_P(LeftSlots, come_back_from_a_rank_that_left) {
 INSTANTIATE_TEST_SUITE_P(Leaving, LeftSlots, testing::Bool(),
                          [](const auto& param) { return param.param ? "after_coming" : "without_coming"; });
 
+// The same with a third rank, which comes when the second has left.
+TEST(Leaving, after_coming_to_what_is_canceled_leaves_its_slot_to_be_used_again) {
+  RankThreads group(3, {.requests = 1});
+  std::array<Sum, 3> sums;
+  const auto begin = [&](std::int32_t rank) {
+    ASSERT_EQ(sums[static_cast<std::size_t>(rank)].begin(group.comm(rank), rank, 5, 10), ZC_OK) << zc_last_error();
+  };
+  begin(0);
+  EXPECT_EQ(zc_request_cancel(&sums[0].request), ZC_OK) << zc_last_error();
+  begin(1);
+  group.destroy(1);
+  expect_over(&sums[1].request, ZC_STATE);
+  begin(2);
+  expect_over(&sums[2].request, ZC_CANCELED);
+  group.run([](zc_comm* comm, std::int32_t rank) {
+    std::int32_t told = rank == 2 ? 11 : -1;
+    if (rank == 0) RANK_OK(zc_recv(comm, &told, 1, ZC_DTYPE_I32, 2, nullptr));
+    if (rank == 2) RANK_OK(zc_send(comm, &told, 1, ZC_DTYPE_I32, 0, nullptr));
+    if (rank != 1) RANK_CHECK(told == 11, "rank 2 sent %d", told);
+  });
+}
+
 // The wait for a slot and the wait for the other rank share the deadline of the call.
 TEST(Deadline, of_a_send_counts_from_the_call) {
   constexpr std::int64_t kAllNs = 2000 * kMillisecondNs, kFullNs = 1500 * kMillisecondNs;

@@ -56,6 +56,8 @@ TEST(SplitRefusal, of_an_argument_of_one_rank_is_told_to_all) {
                    *color = 9;  // alone there
                    config->topology = " ";
                  });
+  expect_refused(ZC_MISMATCH, "of colour 0 rank 0 has reproducible on and rank 2 has it off",
+                 [](std::int32_t*, zc_comm_config* config) { config->reproducible = ZC_OFF; });
   expect_refused(ZC_MISMATCH, "ranks 0 and 2 of colour 0 give different topologies",
                  [](std::int32_t*, zc_comm_config* config) { config->topology = "a:0 b:1"; });
 }

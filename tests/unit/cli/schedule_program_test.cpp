@@ -63,6 +63,11 @@ TEST(ScheduleProgram, what_makes_no_schedule_is_refused) {
   expect_refused("schedule", 2, "subcommand");
   expect_refused("schedule show", 2, "a collective or --file is needed");
   expect_refused("schedule show barrier --file x -n 2", 2, "only one of them");
+  for (const char* beside : {"-n 4", "--root 1", "--lanes 2", "--chunks 4"})
+    expect_refused(std::string("schedule verify --file x ") + beside, 2, "excludes --file");
+  expect_refused("schedule cost all_reduce ring -n 3 --count -5", 2, "-5 is not a whole number from 1");
+  expect_refused("schedule cost all_reduce ring -n 3 --count 99999999999999999999", 2, "is not a whole number");
+  expect_refused("schedule cost all_reduce ring -n 3 --count 9999999999999999999", 1, "more than 64 bits can count");
   expect_refused("schedule show barrier", 2, "-n 0: at least 1 rank is needed");
   expect_refused("schedule show sum -n 2", 2, "'sum' is no collective; there are all_reduce,");
   expect_refused("schedule show barrier --lanes 0 -n 2", 2, "--lanes");

@@ -5,6 +5,7 @@ interrupt does to a wait.
 """
 
 import array
+import ctypes
 import gc
 import signal
 import subprocess
@@ -34,6 +35,38 @@ class Pure(unittest.TestCase):
         with self.assertRaises(Error) as caught:
             zerocomm.estimate_layout(layout, 2)
         self.assertEqual(caught.exception.status, Status.ARGUMENT)
+
+    def test_what_ctypes_would_cut_or_take_for_an_address_is_refused(self):
+        def body(comm):
+            values = floats(1, 2)
+            for options in ({"algorithm": 3}, {"schedule": 3}):
+                with self.assertRaises(TypeError):
+                    comm.all_reduce(values, **options)
+            with self.assertRaises(OverflowError):
+                comm.all_reduce(values, tag=2**64 + 3, request=True)
+            with self.assertRaisesRegex(ctypes.ArgumentError, "does not fit in 32 bits"):
+                comm.broadcast(values, root=2**32)
+            with self.assertRaisesRegex(ValueError, "1 ranks need as many counts; 2 were given"):
+                comm.all_gather_v(values, floats(0, 0), [1, 1])
+            with self.assertRaisesRegex(ValueError, "as many counts"):
+                comm.all_to_all_v(values, [2], floats(0, 0), [])
+            with self.assertRaisesRegex(ValueError, "as many counts"):
+                comm.reduce_scatter_v(values, floats(0, 0), [])
+
+        on_ranks(1, body)
+        with self.assertRaises(TypeError):
+            zerocomm.Communicator.threads(2, topology=5)
+        with self.assertRaises(OverflowError):
+            zerocomm.Communicator.threads(2, requests=2**32 + 8)
+
+    def test_requests_in_flight_can_be_listed(self):
+        def body(comm):
+            comm.all_reduce(floats(1), request=True)
+            for request in comm.requests:
+                request.wait()
+            self.assertEqual(comm.requests, [])
+
+        on_ranks(2, body)
 
     def test_conversion_rounds_to_nearest_even(self):
         bits = array.array("H", [0] * 4)

@@ -10,6 +10,7 @@
 #include <array>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace zerocomm::schedule {
 namespace {
@@ -18,6 +19,20 @@ TEST(Cost, all_reduce_of_eight_ranks_takes_two_latencies_and_fourteen_chunks) {
   const Cost cost = cost_of(build(make_key(Collective::all_reduce, "direct", 8)), Partition::unit(8));
   EXPECT_EQ(cost.critical_path, (PathLength{2, 14}));
   for (const Traffic& rank : cost.ranks) EXPECT_EQ(rank, (Traffic{14, 14, 14, 14}));
+}
+
+TEST(Cost, that_64_bits_cannot_count_is_refused) {
+  const Schedule ring = build(make_key(Collective::all_reduce, "ring", 3));
+  for (const auto& [count, links] :
+       {std::pair{SIZE_MAX - 4, LinkModel{}}, std::pair{std::size_t{9}, LinkModel{1000, UINT64_MAX / 9}},
+        std::pair{std::size_t{9}, LinkModel{UINT64_MAX / 4, 1}}}) {
+    try {
+      cost_of(ring, Partition::even(count, 3), links);
+      ADD_FAILURE() << "nothing was thrown for " << count;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), ZC_OVERFLOW) << error.what();
+    }
+  }
 }
 
 // 1,048,576 elements on 8 ranks: 7/8 of them cross per rank, 1,835,008 bytes at 2 bytes each.
