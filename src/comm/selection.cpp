@@ -190,27 +190,27 @@ std::uint64_t Selection::fingerprint() const {
   return hash;
 }
 
-void Selection::print(const std::function<void(const char*, const std::string&, const std::string&)>& tell) const {
+void Selection::print(const std::function<void(const char*, const std::string&, const std::string&)>& row) const {
   const auto size = [](std::uint64_t bytes) {
     return bytes >= kMiB ? format("%llu MiB", static_cast<unsigned long long>(bytes / kMiB))
                          : format("%llu KiB", static_cast<unsigned long long>(bytes / kKiB));
   };
   for (std::size_t i = 0; i < kRows; ++i) {
-    const Row& row = kTable[i];
+    const Row& each = kTable[i];
     const Override& asked = overrides_[i];
     std::string value, why;
     if (asked.has_form) {
       value = form_name(asked.form);
       why = "ZC_ALGO";
     } else {
-      if (!row.spreads || row.spread_from == kNever)
+      if (!each.spreads || each.spread_from == kNever)
         value = "pull";
-      else if (!row.pulls || row.spread_from == 0)
+      else if (!each.pulls || each.spread_from == 0)
         value = "spread";
       else
-        value = format("pull; spread from %s moved%s on", size(row.spread_from).c_str(),
-                       row.only_skewed ? " and uneven blocks" : "");
-      if (row.collective == Collective::broadcast)
+        value = format("pull; spread from %s moved%s on", size(each.spread_from).c_str(),
+                       each.only_skewed ? " and uneven blocks" : "");
+      if (each.collective == Collective::broadcast)
         value += format(" (%s between two ranks)", size(kSpreadBetweenTwo).c_str());
       why = "staged where memory is not shared";
     }
@@ -218,10 +218,10 @@ void Selection::print(const std::function<void(const char*, const std::string&, 
       value += asked.stores == Asked::cached ? "; cached stores" : "; streaming stores";
       if (!asked.has_form) why += "; stores as ZC_ALGO says";
     } else {
-      value += format("; streaming stores from %s moved on%s", size(row.streaming_from).c_str(),
-                      copies(row.collective) ? "" : ", but for in place");
+      value += format("; streaming stores from %s moved on%s", size(each.streaming_from).c_str(),
+                      copies(each.collective) ? "" : ", but for in place");
     }
-    tell(row.name, value, why);
+    row(each.name, value, why);
   }
 }
 
