@@ -51,7 +51,9 @@ class Blocks {
 
 // Are blocks so uneven that the rank with the largest is waited for?
 inline bool is_skewed(const Blocks& blocks, std::size_t ranks) {
-  return blocks.most() > blocks.total() / ranks + blocks.total() / ranks / 4;
+  const std::size_t mean =
+      blocks.offset(static_cast<std::int32_t>(ranks)) / ranks;  // that the sum fits is known by now
+  return blocks.most() > mean + mean / 4;
 }
 
 // Calls with(rank, offset in its block, begin, end) for the part of every block that lies in [begin, end) of the
