@@ -42,7 +42,6 @@ class Staged {
   bool needs_results() const { return is_root_or_all_; }
 
   void fill(std::size_t round) noexcept;
-  void take(std::size_t round) noexcept;
   void take_copies(std::size_t round) noexcept;
   void take_reduction(std::size_t round) noexcept;
   void collect(std::size_t round) noexcept;

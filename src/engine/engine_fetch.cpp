@@ -103,12 +103,12 @@ zc_status Engine::acquire(std::size_t unit, const void** tensors, std::size_t te
   if (gathers()) fetcher_.visit(unit);
   ++holds_[unit];
   for (std::size_t i = 0; i < uses.size(); ++i) tensors[i] = use_address(uses[i]);
+  if (plan_.views) views_.fetch_add(1);
   return ZC_OK;
 }
 
 // Until all shards are of the generation of this pass. They stay so until this rank, too, is done with it.
 zc_status Engine::wait_for_view(std::uint64_t generation) {
-  views_.fetch_add(1);
   if (seen_generation_.load() == generation) return ZC_OK;
   ZC_TRY(wait_for_owners(generation));
   ZC_TRY(check_changes(generation));
