@@ -5,15 +5,6 @@ namespace {
 
 using namespace zerocomm::test;
 
-std::vector<zc_tensor> mixed() {
-  return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
-          tensor("b", "u0", 5),
-          frozen(tensor("f", "u1", 9)),
-          tensor("v", "u1", 20),
-          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"),
-          tensor("last", "u2", 3)};
-}
-
 // The shards of all ranks lie end to end, buffer by buffer, in one segment.
 TEST(FlatEngine, keeps_the_parameter_shards_of_all_ranks_in_one_run_in_stage_3) {
   constexpr std::size_t kRanks = 3;

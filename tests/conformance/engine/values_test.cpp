@@ -18,15 +18,6 @@ constexpr Cut kCuts[] = {{ZC_STAGE_0, ZC_PLACEMENT_PER_UNIT}, {ZC_STAGE_1, ZC_PL
                          {ZC_STAGE_0, ZC_PLACEMENT_FLAT},     {ZC_STAGE_1, ZC_PLACEMENT_FLAT},
                          {ZC_STAGE_2, ZC_PLACEMENT_FLAT},     {ZC_STAGE_3, ZC_PLACEMENT_FLAT}};
 
-std::vector<zc_tensor> mixed() {
-  return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
-          tensor("b", "u0", 5),
-          frozen(tensor("f", "u1", 9)),
-          tensor("v", "u1", 20),
-          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"),
-          tensor("last", "u2", 3)};
-}
-
 TEST(Load, compares_what_the_ranks_bring_and_names_the_tensor_that_differs) {
   const Model model({tensor("a", "u", 10), tensor("b", "u", 10)}, shape(3, ZC_STAGE_3));
   run_ranks(3, [&](zc_comm* comm, std::int32_t rank) {

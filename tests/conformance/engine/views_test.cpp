@@ -15,15 +15,6 @@ zc_zero_config with_views() {
   return config;
 }
 
-std::vector<zc_tensor> mixed() {
-  return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
-          tensor("b", "u0", 5),
-          frozen(tensor("f", "u1", 9)),
-          tensor("v", "u1", 20),
-          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"),
-          tensor("last", "u2", 3)};
-}
-
 Model flat_model(std::int32_t ranks) { return {mixed(), shape(ranks, ZC_STAGE_3, 0, ZC_PLACEMENT_FLAT)}; }
 
 zc_stats stats_of(zc_comm* comm) {

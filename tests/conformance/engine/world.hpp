@@ -304,4 +304,14 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Two dtypes, a frozen tensor and a tie in three units.
+inline std::vector<zc_tensor> mixed() {
+  return {tensor("w", "u0", 37, ZC_DTYPE_BF16),
+          tensor("b", "u0", 5),
+          frozen(tensor("f", "u1", 9)),
+          tensor("v", "u1", 20),
+          tied(tensor("again", "u2", 37, ZC_DTYPE_BF16), "w"),
+          tensor("last", "u2", 3)};
+}
+
 }  // namespace zerocomm::test
